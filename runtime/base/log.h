@@ -18,15 +18,9 @@ typedef enum akin_log_level {
 
 /* One row per subsystem: the word after AKIN_LOG_SUB_, its name in AKIN_LOG. */
 #define AKIN_LOG_SUBSYSTEMS(row)                                               \
-    row(BASE, "base")                                                          \
-    row(NET, "net")                                                            \
-    row(KV, "kv")                                                              \
-    row(MATH, "math")                                                          \
-    row(ENGINE, "engine")                                                      \
-    row(EP, "ep")                                                              \
-    row(ROUTING, "routing")                                                    \
-    row(ROLES, "roles")                                                        \
-    row(LAUNCH, "launch")
+    row(BASE, "base") row(NET, "net") row(KV, "kv") row(MATH, "math")          \
+        row(ENGINE, "engine") row(EP, "ep") row(ROUTING, "routing")            \
+            row(ROLES, "roles") row(LAUNCH, "launch")
 
 typedef enum akin_log_subsystem {
 #define AKIN_LOG_SUB(name, text) AKIN_LOG_SUB_##name,

@@ -11,25 +11,22 @@ extern "C" {
  * is part of the wire format: append, never reorder.
  */
 #define AKIN_STATUS_TABLE(row)                                                 \
-    row(OK, "success")                                                         \
-    row(ERR_NOMEM, "out of memory")                                            \
-    row(ERR_IO, "input/output error")                                          \
-    row(ERR_INVALID, "invalid argument")                                       \
-    row(ERR_CONFIG, "invalid configuration")                                   \
-    row(ERR_FORMAT, "malformed data")                                          \
-    row(ERR_UNSUPPORTED, "not supported")                                      \
-    row(ERR_RANGE, "out of range")                                             \
-    row(ERR_NOT_FOUND, "not found")                                            \
-    row(ERR_EXISTS, "already exists")                                          \
-    row(ERR_BUSY, "busy")                                                      \
-    row(ERR_FULL, "no room")                                                   \
-    row(ERR_TIMEOUT, "deadline exceeded")                                      \
-    row(ERR_PEER, "peer lost")                                                 \
-    row(ERR_REFUSED, "block refused")                                          \
-    row(ERR_CANCELED, "canceled")                                              \
-    row(ERR_MPI, "MPI error")                                                  \
-    row(ERR_UCX, "UCX error")                                                  \
-    row(ERR_INTERNAL, "internal error")
+    row(OK, "success") row(ERR_NOMEM, "out of memory")                         \
+        row(ERR_IO, "input/output error") row(ERR_INVALID, "invalid argument") \
+            row(ERR_CONFIG, "invalid configuration") row(ERR_FORMAT,           \
+                                                         "malformed data")     \
+                row(ERR_UNSUPPORTED, "not supported") row(                     \
+                    ERR_RANGE, "out of range") row(ERR_NOT_FOUND, "not found") \
+                    row(ERR_EXISTS, "already exists") row(ERR_BUSY, "busy")    \
+                        row(ERR_FULL, "no room")                               \
+                            row(ERR_TIMEOUT, "deadline exceeded")              \
+                                row(ERR_PEER, "peer lost")                     \
+                                    row(ERR_REFUSED, "block refused")          \
+                                        row(ERR_CANCELED, "canceled")          \
+                                            row(ERR_MPI, "MPI error")          \
+                                                row(ERR_UCX, "UCX error")      \
+                                                    row(ERR_INTERNAL,          \
+                                                        "internal error")
 
 enum {
 #define AKIN_STATUS_ORDINAL(name, text) AKIN_ORDINAL_##name,

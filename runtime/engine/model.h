@@ -11,23 +11,23 @@ extern "C" {
 
 /** Weights of one layer; every pointer is borrowed from the model. */
 typedef struct akin_layer {
-    akin_matrix_t input_norm;  /* [1][hidden] */
-    akin_matrix_t q_proj;      /* [heads * dim][hidden] */
-    akin_matrix_t k_proj;      /* [kv_heads * dim][hidden] */
-    akin_matrix_t v_proj;      /* [kv_heads * dim][hidden] */
-    akin_matrix_t o_proj;      /* [hidden][heads * dim] */
-    akin_matrix_t q_norm;      /* [1][dim] */
-    akin_matrix_t k_norm;      /* [1][dim] */
-    akin_matrix_t post_norm;   /* [1][hidden] */
-    akin_matrix_t router;      /* [experts][hidden] */
+    akin_matrix_t input_norm;     /* [1][hidden] */
+    akin_matrix_t q_proj;         /* [heads * dim][hidden] */
+    akin_matrix_t k_proj;         /* [kv_heads * dim][hidden] */
+    akin_matrix_t v_proj;         /* [kv_heads * dim][hidden] */
+    akin_matrix_t o_proj;         /* [hidden][heads * dim] */
+    akin_matrix_t q_norm;         /* [1][dim] */
+    akin_matrix_t k_norm;         /* [1][dim] */
+    akin_matrix_t post_norm;      /* [1][hidden] */
+    akin_matrix_t router;         /* [experts][hidden] */
     const akin_expert_t *experts; /* [experts] */
 } akin_layer_t;
 
 typedef struct akin_model {
     akin_model_config_t config;
-    akin_matrix_t embedding;  /* [vocab][hidden] */
-    akin_matrix_t final_norm; /* [1][hidden] */
-    akin_matrix_t head;       /* [vocab][hidden], the embedding if tied */
+    akin_matrix_t embedding;    /* [vocab][hidden] */
+    akin_matrix_t final_norm;   /* [1][hidden] */
+    akin_matrix_t head;         /* [vocab][hidden], the embedding if tied */
     const akin_layer_t *layers; /* [layers] */
     uint64_t weight_bytes;      /* of all tensors */
     struct akin_model_storage *storage;

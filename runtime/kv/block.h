@@ -12,7 +12,8 @@
 extern "C" {
 #endif
 
-#define AKIN_KV_MAGIC UINT32_C(0x424b4e41) /* "ANKB" on a little-endian host */
+#define AKIN_KV_MAGIC UINT32_C(0x424b4e41) /* "ANKB" on a little-endian host   \
+                                            */
 #define AKIN_KV_VERSION 1
 #define AKIN_KV_SLOT_ALIGN_BYTES 4096
 #define AKIN_KV_MIN_BLOCK_TOKENS 8
@@ -42,15 +43,15 @@ typedef struct akin_kv_shape {
 /** Offsets inside a slot, all in bytes. */
 typedef struct akin_kv_layout {
     akin_kv_shape_t shape;
-    size_t kv_offset;       /* = sizeof(akin_kv_header_t) */
-    size_t kv_bytes;        /* layers * 2 * kv_heads * block_tokens * dim * 2 */
-    size_t sidecar_offset;  /* kv_offset + kv_bytes */
-    size_t sidecar_bytes;   /* layers * experts, one u8 each */
-    size_t payload_bytes;   /* header + KV + sidecar: what a transfer moves */
-    size_t stride_bytes;    /* payload_bytes up to a multiple of 4096 */
-    size_t layer_bytes;     /* K and V of one layer */
-    size_t half_bytes;      /* K (or V) of one layer */
-    size_t head_bytes;      /* one head of one layer's K (or V) */
+    size_t kv_offset;      /* = sizeof(akin_kv_header_t) */
+    size_t kv_bytes;       /* layers * 2 * kv_heads * block_tokens * dim * 2 */
+    size_t sidecar_offset; /* kv_offset + kv_bytes */
+    size_t sidecar_bytes;  /* layers * experts, one u8 each */
+    size_t payload_bytes;  /* header + KV + sidecar: what a transfer moves */
+    size_t stride_bytes;   /* payload_bytes up to a multiple of 4096 */
+    size_t layer_bytes;    /* K and V of one layer */
+    size_t half_bytes;     /* K (or V) of one layer */
+    size_t head_bytes;     /* one head of one layer's K (or V) */
 } akin_kv_layout_t;
 
 /**
@@ -107,6 +108,63 @@ static inline uint8_t *akin_kv_sidecar(const akin_kv_layout_t *layout,
 {
     return slot + layout->sidecar_offset;
 }
+
+/**
+ * Checksum of a slot as it lies in memory: XXH3-64 of the KV and sidecar
+ * bytes, seeded with the chain hash, n_tokens and generation mixed in.
+ *
+ * \param[in] layout
+ * \param[in] slot  first byte; the header's fields take part.
+ * \return what header.checksum of an intact block holds.
+ */
+uint64_t akin_kv_block_checksum(const akin_kv_layout_t *layout,
+                                const unsigned char *slot);
+
+/** What a reader expects of a block before it trusts it. */
+typedef struct akin_kv_descriptor {
+    uint32_t slot; /* in the owner's slab */
+    uint32_t n_tokens;
+    uint64_t generation;
+    uint64_t chain_hash;
+} akin_kv_descriptor_t;
+
+/** Why a block was refused; NONE: it was not. */
+typedef enum akin_kv_refusal {
+    AKIN_KV_REFUSAL_NONE,
+    AKIN_KV_REFUSAL_MAGIC,
+    AKIN_KV_REFUSAL_VERSION,
+    AKIN_KV_REFUSAL_GENERATION,
+    AKIN_KV_REFUSAL_TOKENS,
+    AKIN_KV_REFUSAL_CHAIN,
+    AKIN_KV_REFUSAL_CHECKSUM,
+    AKIN_KV_REFUSAL_CONSERVATION,
+    AKIN_KV_REFUSAL_COUNT
+} akin_kv_refusal_t;
+
+/** Short word for a refusal: "generation". */
+const char *akin_kv_refusal_string(akin_kv_refusal_t refusal);
+
+/**
+ * All checks of a block, in the order of the enum. Conservation
+ * (ALGORITHMS.md section 1): in every layer the sidecar's counts sum to
+ * n_tokens * top_k and no count exceeds n_tokens.
+ *
+ * \param[in] slot      the block as it was read.
+ * \param[in] expected
+ * \return the first check that failed, or AKIN_KV_REFUSAL_NONE.
+ */
+akin_kv_refusal_t akin_kv_block_check(const akin_kv_layout_t *layout,
+                                      const unsigned char *slot,
+                                      const akin_kv_descriptor_t *expected);
+
+/**
+ * Add a block's sidecar to request counts (16 bit, saturating).
+ *
+ * \param[in]     slot
+ * \param[in,out] counts  [n_layers][n_experts]
+ */
+void akin_kv_sidecar_add(const akin_kv_layout_t *layout,
+                         const unsigned char *slot, uint16_t *counts);
 
 #ifdef __cplusplus
 }

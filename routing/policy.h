@@ -1,0 +1,110 @@
+/* Policy: chooses the decode worker of a request. Pure decisions: no I/O, no
+ * MPI, no UCX, no clock. */
+#ifndef AKIN_ROUTING_POLICY_H
+#define AKIN_ROUTING_POLICY_H
+
+#include "base/error.h"
+
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#define AKIN_ROUTING_NO_WORKER UINT32_MAX
+
+typedef struct akin_policy akin_policy_t;
+
+typedef struct akin_policy_params {
+    uint32_t n_workers;
+    uint32_t n_layers;
+    uint32_t n_experts;
+    uint32_t top_k;
+    uint64_t seed; /* random, jsq ties, p2c */
+} akin_policy_params_t;
+
+/** What the router knows of a request after its prefill; borrowed. */
+typedef struct akin_policy_request {
+    uint64_t id;            /* unique among the requests in flight */
+    const uint16_t *counts; /* [n_layers][n_experts] prompt counts */
+    uint32_t n_tokens;      /* prompt tokens, >= 1 */
+} akin_policy_request_t;
+
+/** One decode step of a worker, as its report says. */
+typedef struct akin_policy_step {
+    uint32_t batch;  /* requests in the step */
+    double distinct; /* distinct experts, summed over the layers */
+    double seconds;  /* duration */
+} akin_policy_step_t;
+
+/**
+ * Names of the policies, NULL-terminated: "random", "rr", "jsq", "p2c",
+ * "union".
+ */
+extern const char *const akin_policy_names[];
+
+/**
+ * \param[in]  name      one of akin_policy_names.
+ * \param[out] policy_p  owned by the caller; one thread.
+ * \param[out] err       names the nearest policy.
+ * \return AKIN_OK
+ * \return AKIN_ERR_INVALID: unknown name, or a zero in params.
+ * \return AKIN_ERR_NOMEM
+ */
+akin_status_t akin_policy_create(const char *name,
+                                 const akin_policy_params_t *params,
+                                 akin_policy_t **policy_p,
+                                 akin_error_t *err) AKIN_MUST_CHECK;
+
+/** Free; NULL is allowed. */
+void akin_policy_destroy(akin_policy_t *policy);
+
+/**
+ * Choose a worker and count the request as in flight there. No allocation
+ * beyond a bounded per-request record.
+ *
+ * \param[in]  request
+ * \param[in]  eligible  [n_workers], non-zero: may be chosen (alive, has
+ *                       room).
+ * \param[out] worker_p  AKIN_ROUTING_NO_WORKER if none is eligible; then
+ *                       nothing is counted.
+ * \return AKIN_OK
+ * \return AKIN_ERR_EXISTS: a request of that id is in flight.
+ * \return AKIN_ERR_NOMEM
+ */
+akin_status_t akin_policy_decide(akin_policy_t *policy,
+                                 const akin_policy_request_t *request,
+                                 const uint8_t *eligible,
+                                 uint32_t *worker_p) AKIN_MUST_CHECK;
+
+/** The request has ended in any way; unknown ids are ignored. */
+void akin_policy_finish(akin_policy_t *policy, uint64_t id);
+
+/** Feed a worker's step report (cost fit, running mean of decode rates). */
+void akin_policy_observe(akin_policy_t *policy, uint32_t worker,
+                         const akin_policy_step_t *step);
+
+/**
+ * Feed decode counts: how often each expert was chosen in some decode tokens.
+ *
+ * \param[in] counts    [n_layers][n_experts]
+ * \param[in] n_tokens  decode tokens they cover.
+ */
+void akin_policy_observe_counts(akin_policy_t *policy, const uint16_t *counts,
+                                uint32_t n_tokens);
+
+/** Requests in flight on a worker. */
+uint32_t akin_policy_in_flight(const akin_policy_t *policy, uint32_t worker);
+
+/**
+ * Expected distinct experts per step of a worker's present requests, summed
+ * over layers; 0 for policies that do not predict it.
+ */
+double akin_policy_expected_distinct(const akin_policy_t *policy,
+                                     uint32_t worker);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

@@ -1,0 +1,176 @@
+/* Net: one rank's UCX worker: messages to peers, one-sided reads of their
+ * slabs, sleeping and waking. Owned by the comm thread. */
+#ifndef AKIN_NET_NET_H
+#define AKIN_NET_NET_H
+
+#include "base/error.h"
+
+#include <stddef.h>
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+typedef struct akin_net akin_net_t;
+
+/**
+ * What the owner of a net is told, always from inside akin_net_wait() or
+ * akin_net_poll(). A callback may send, read and add peers; it must not
+ * destroy the net.
+ */
+typedef struct akin_net_events {
+    /* A message arrived; `payload` lives only during the call. Messages of one
+     * sender arrive in the order in which they were sent. */
+    void (*message)(void *arg, uint32_t from, uint16_t type,
+                    const void *payload, size_t bytes);
+    /* A peer is lost: its reads have completed with AKIN_ERR_PEER and further
+     * sends to it fail. Called once per peer. */
+    void (*peer_lost)(void *arg, uint32_t rank, akin_status_t status);
+    void *arg;
+} akin_net_events_t;
+
+typedef struct akin_net_params {
+    uint32_t rank;            /* own rank in the job */
+    uint32_t n_ranks;         /* ranks of the job; peers are below this */
+    size_t slab_bytes;        /* memory that peers may read; 0: none */
+    size_t max_message_bytes; /* longer ones are refused; 0: 16 MiB */
+    akin_net_events_t events;
+} akin_net_params_t;
+
+/**
+ * Start UCX (with UCX_MM_ERROR_HANDLING=y unless the user set it), create the
+ * worker and allocate the slab through UCX, which is what makes reads of it
+ * one-sided on a host.
+ *
+ * \param[in]  params
+ * \param[out] net_p  owned by the caller; used by one thread only, except for
+ *                    akin_net_wake().
+ * \param[out] err
+ * \return AKIN_OK
+ * \return AKIN_ERR_UCX, AKIN_ERR_NOMEM
+ */
+akin_status_t akin_net_create(const akin_net_params_t *params,
+                              akin_net_t **net_p,
+                              akin_error_t *err) AKIN_MUST_CHECK;
+
+/**
+ * Close all peers (waiting at most a second for what was sent) and free.
+ * Pending reads complete with AKIN_ERR_CANCELED. NULL is allowed.
+ */
+void akin_net_destroy(akin_net_t *net);
+
+/** Own slab: page-aligned, zeroed, `slab_bytes` long; NULL if there is none. */
+void *akin_net_slab(const akin_net_t *net);
+
+/**
+ * What the other ranks need to reach this one: worker address, memory key and
+ * address of the slab, as one versioned little-endian blob.
+ *
+ * \param[out] blob_p   malloc'ed, owned by the caller.
+ * \param[out] bytes_p
+ * \return AKIN_OK
+ * \return AKIN_ERR_NOMEM, AKIN_ERR_UCX
+ */
+akin_status_t akin_net_identity(const akin_net_t *net, void **blob_p,
+                                size_t *bytes_p,
+                                akin_error_t *err) AKIN_MUST_CHECK;
+
+/**
+ * Connect to a rank by its identity, with peer error handling, and choose how
+ * its slab is read: by ucp_get where the transport has real one-sided reads,
+ * else by active-message rendezvous from the owner. A lost peer may be added
+ * anew with a new identity.
+ *
+ * \param[in]  rank    below n_ranks, not the own one.
+ * \param[in]  blob    from akin_net_identity() of that rank; untrusted.
+ * \return AKIN_OK
+ * \return AKIN_ERR_FORMAT: not an identity, another version, or cut off.
+ * \return AKIN_ERR_EXISTS: the peer is connected already.
+ * \return AKIN_ERR_RANGE, AKIN_ERR_NOMEM, AKIN_ERR_UCX
+ */
+akin_status_t akin_net_add_peer(akin_net_t *net, uint32_t rank,
+                                const void *blob, size_t bytes,
+                                akin_error_t *err) AKIN_MUST_CHECK;
+
+/** Whether a peer is connected and not lost. */
+int akin_net_has_peer(const akin_net_t *net, uint32_t rank);
+
+/**
+ * How a peer's slab is read, for people: "one-sided (sysv)", "rendezvous
+ * (tcp)"; "none" without a peer or a slab. Static or net-owned text.
+ */
+const char *akin_net_path(const akin_net_t *net, uint32_t rank);
+
+/** Whether reads of that peer are one-sided. */
+int akin_net_is_one_sided(const akin_net_t *net, uint32_t rank);
+
+/**
+ * Send a message; the payload is copied, the call does not wait.
+ *
+ * \param[in] type     any value but those above 0xff00, which are the net's.
+ * \param[in] payload  may be NULL when `bytes` is 0.
+ * \return AKIN_OK: it will arrive, or the peer is reported lost.
+ * \return AKIN_ERR_PEER: no such peer, or it is lost.
+ * \return AKIN_ERR_RANGE: longer than max_message_bytes.
+ * \return AKIN_ERR_NOMEM
+ */
+akin_status_t akin_net_send(akin_net_t *net, uint32_t rank, uint16_t type,
+                            const void *payload, size_t bytes) AKIN_MUST_CHECK;
+
+/** Told once per successful akin_net_read(), from inside wait or poll. */
+typedef void (*akin_net_read_fn_t)(void *arg, akin_status_t status);
+
+/**
+ * Read a contiguous piece of a peer's slab. `local` must stay valid until the
+ * callback, even after the caller has given the read up.
+ *
+ * \param[in] offset  into the peer's slab; offset + bytes within it.
+ * \param[in] local   inside the own slab, where UCX knows the memory.
+ * \return AKIN_OK: started; `done` will be called exactly once.
+ * \return AKIN_ERR_PEER, AKIN_ERR_RANGE, AKIN_ERR_NOMEM, AKIN_ERR_UCX: not
+ *         started; `done` is never called.
+ */
+akin_status_t akin_net_read(akin_net_t *net, uint32_t rank, uint64_t offset,
+                            void *local, size_t bytes, akin_net_read_fn_t done,
+                            void *arg) AKIN_MUST_CHECK;
+
+/** Make all progress that is possible now. Returns non-zero if there was any.
+ */
+int akin_net_poll(akin_net_t *net);
+
+/**
+ * Sleep until there was progress, akin_net_wake() was called or the deadline
+ * passed. Uses no CPU while nothing happens.
+ *
+ * \param[in] deadline_ns  akin_clock_now_ns() time; INT64_MAX: none.
+ * \return AKIN_OK: progress or wake-up.
+ * \return AKIN_ERR_TIMEOUT
+ * \return AKIN_ERR_UCX, AKIN_ERR_IO: the worker is broken.
+ */
+akin_status_t akin_net_wait(akin_net_t *net,
+                            int64_t deadline_ns) AKIN_MUST_CHECK;
+
+/** Wake the comm thread out of akin_net_wait(); any thread or signal handler.
+ */
+void akin_net_wake(akin_net_t *net);
+
+/** Counters since creation. */
+typedef struct akin_net_stats {
+    uint64_t messages_sent;
+    uint64_t messages_received;
+    uint64_t bytes_sent;
+    uint64_t bytes_received;
+    uint64_t reads_one_sided;
+    uint64_t reads_rendezvous;
+    uint64_t read_bytes;
+    uint64_t sleeps;
+} akin_net_stats_t;
+
+void akin_net_stats(const akin_net_t *net, akin_net_stats_t *stats_p);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

@@ -12,8 +12,9 @@
 extern "C" {
 #endif
 
-#define AKIN_KV_MAGIC UINT32_C(0x424b4e41) /* "ANKB" on a little-endian host   \
-                                            */
+#define AKIN_KV_MAGIC                                                          \
+    UINT32_C(0x424b4e41) /* "ANKB" on a little-endian host                     \
+                          */
 #define AKIN_KV_VERSION 1
 #define AKIN_KV_SLOT_ALIGN_BYTES 4096
 #define AKIN_KV_MIN_BLOCK_TOKENS 8
@@ -23,11 +24,11 @@ extern "C" {
 typedef struct akin_kv_header {
     uint32_t magic;
     uint16_t version;
-    uint16_t n_tokens;   /* tokens filled, 0 .. block_tokens */
-    uint64_t generation; /* bumped whenever the slot gets a new owner */
-    uint64_t chain_hash; /* hash of the parent block's hash and the tokens */
-    uint64_t checksum;   /* XXH3-64 of KV and sidecar, seeded: kv/block.c */
-    uint8_t reserved[32];
+    uint16_t n_tokens;    /* tokens filled, 0 .. block_tokens */
+    uint64_t generation;  /* bumped whenever the slot gets a new owner */
+    uint64_t chain_hash;  /* hash of the parent block's hash and the tokens */
+    uint64_t checksum;    /* akin_kv_block_checksum() */
+    uint8_t reserved[32]; /* zeros */
 } akin_kv_header_t;
 
 /** Shape of the model, as far as a block depends on it. */
@@ -109,9 +110,23 @@ static inline uint8_t *akin_kv_sidecar(const akin_kv_layout_t *layout,
     return slot + layout->sidecar_offset;
 }
 
+/** Header of a slot. */
+static inline akin_kv_header_t *akin_kv_header(unsigned char *slot)
+{
+    void *p = slot;
+    return (akin_kv_header_t *)p;
+}
+
 /**
  * Checksum of a slot as it lies in memory: XXH3-64 of the KV and sidecar
- * bytes, seeded with the chain hash, n_tokens and generation mixed in.
+ * bytes, seeded with a mix of the chain hash and n_tokens of its header.
+ *
+ * The generation takes no part. It says whose slot this is, not what lies in
+ * it, and akin_kv_block_check() compares it with the one that was promised, so
+ * a wrong one is refused anyway; and a block that was overwritten while it was
+ * read no longer matches the checksum of either owner. In return a block that
+ * was copied to another slot takes that slot's generation with one store and
+ * stays intact, without a second pass over its payload.
  *
  * \param[in] layout
  * \param[in] slot  first byte; the header's fields take part.
@@ -119,6 +134,18 @@ static inline uint8_t *akin_kv_sidecar(const akin_kv_layout_t *layout,
  */
 uint64_t akin_kv_block_checksum(const akin_kv_layout_t *layout,
                                 const unsigned char *slot);
+
+/** Give a slot an empty header: no tokens, no chain, no checksum. */
+void akin_kv_block_clear(unsigned char *slot, uint64_t generation);
+
+/**
+ * Write chain hash, token count and checksum into the header; the generation
+ * stays.
+ *
+ * \param[in] n_tokens  1 .. block_tokens
+ */
+void akin_kv_block_seal(const akin_kv_layout_t *layout, unsigned char *slot,
+                        uint64_t chain_hash, uint32_t n_tokens);
 
 /** What a reader expects of a block before it trusts it. */
 typedef struct akin_kv_descriptor {
@@ -145,7 +172,9 @@ typedef enum akin_kv_refusal {
 const char *akin_kv_refusal_string(akin_kv_refusal_t refusal);
 
 /**
- * All checks of a block, in the order of the enum. Conservation
+ * All checks of a block, in the order of the enum. Reserved bytes that are not
+ * zero count as another version; a block without tokens is refused.
+ * Conservation
  * (ALGORITHMS.md section 1): in every layer the sidecar's counts sum to
  * n_tokens * top_k and no count exceeds n_tokens.
  *

@@ -29,13 +29,14 @@ typedef struct akin_model {
     akin_matrix_t final_norm;   /* [1][hidden] */
     akin_matrix_t head;         /* [vocab][hidden], the embedding if tied */
     const akin_layer_t *layers; /* [layers] */
-    uint64_t weight_bytes;      /* of all tensors */
+    uint64_t weight_bytes;      /* of all tensors bound, a tied head once */
     struct akin_model_storage *storage;
 } akin_model_t;
 
 /**
  * Read a model directory and bind every tensor that the forward pass uses.
  * Weights stay in the mapped files; binding touches none of their pages.
+ * Tensors that it has no use for are ignored.
  *
  * \param[in]  dir      model directory.
  * \param[out] model_p  owned by the caller.

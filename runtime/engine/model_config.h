@@ -5,6 +5,7 @@
 
 #include "base/error.h"
 
+#include <stddef.h>
 #include <stdint.h>
 
 #ifdef __cplusplus
@@ -54,6 +55,36 @@ typedef struct akin_model_config {
 akin_status_t akin_model_config_read(const char *dir,
                                      akin_model_config_t *config_p,
                                      akin_error_t *err) AKIN_MUST_CHECK;
+
+/**
+ * As akin_model_config_read(), from the text of a config.json alone.
+ *
+ * \param[in]  text, bytes  the file's content; need not be NUL-terminated.
+ * \param[in]  name         stands for the path in messages.
+ * \param[out] config_p     written only on success.
+ * \return as akin_model_config_read().
+ */
+akin_status_t akin_model_config_parse(const char *text, size_t bytes,
+                                      const char *name,
+                                      akin_model_config_t *config_p,
+                                      akin_error_t *err) AKIN_MUST_CHECK;
+
+/**
+ * Take over eos_token_id from the text of a generation_config.json; without
+ * that key nothing changes.
+ *
+ * \param[in]     text, bytes  the file's content.
+ * \param[in]     name         stands for the path in messages.
+ * \param[in,out] config       from akin_model_config_parse(); written only on
+ *                             success.
+ * \return AKIN_OK
+ * \return AKIN_ERR_FORMAT: not JSON, or ids that are none.
+ * \return AKIN_ERR_UNSUPPORTED: more than AKIN_MODEL_MAX_EOS ids.
+ * \return AKIN_ERR_NOMEM
+ */
+akin_status_t akin_model_config_parse_generation(
+    const char *text, size_t bytes, const char *name,
+    akin_model_config_t *config, akin_error_t *err) AKIN_MUST_CHECK;
 
 #ifdef __cplusplus
 }

@@ -12,13 +12,14 @@
 extern "C" {
 #endif
 
-#define AKIN_TENSOR_MAX_DIMS 4
+#define AKIN_TENSOR_MAX_DIMS 8
 
 /** A tensor inside a mapped file; `data` is borrowed from the set. */
 typedef struct akin_tensor {
-    const char *name; /* borrowed from the set */
-    const char *file; /* path, for messages; borrowed from the set */
-    akin_dtype_t dtype;
+    const char *name;       /* borrowed from the set */
+    const char *file;       /* path, for messages; borrowed from the set */
+    akin_dtype_t dtype;     /* AKIN_DTYPE_COUNT: one that no kernel reads */
+    const char *dtype_name; /* as in the file: "BF16", "F8_E4M3", ... */
     uint32_t n_dims;
     uint64_t shape[AKIN_TENSOR_MAX_DIMS];
     const void *data;
@@ -31,7 +32,9 @@ typedef struct akin_tensor_set akin_tensor_set_t;
  * Map DIR/model.safetensors, or every shard that
  * DIR/model.safetensors.index.json names. Files are mapped shared and
  * read-only, never copied: the ranks of a host share their pages, and a page
- * is read only when it is touched.
+ * is read only when it is touched. If both exist, model.safetensors is taken.
+ * A file must not shrink while it is mapped: the kernel answers the touch of a
+ * page that is gone with SIGBUS, which nothing here catches.
  *
  * \param[in]  dir    model directory.
  * \param[out] set_p  owned by the caller.
@@ -42,7 +45,9 @@ typedef struct akin_tensor_set akin_tensor_set_t;
  *         offsets that overlap, leave a hole, disagree with shape and dtype or
  *         end beyond the file; a tensor twice; an index that disagrees with
  *         the shards.
- * \return AKIN_ERR_UNSUPPORTED: a dtype name that is unknown.
+ * \return AKIN_ERR_UNSUPPORTED: a dtype name that is unknown, or more than
+ *         AKIN_TENSOR_MAX_DIMS dimensions.
+ * \return AKIN_ERR_NOMEM
  */
 akin_status_t akin_tensor_set_open(const char *dir, akin_tensor_set_t **set_p,
                                    akin_error_t *err) AKIN_MUST_CHECK;
@@ -72,6 +77,7 @@ uint64_t akin_tensor_set_bytes(const akin_tensor_set_t *set);
 /**
  * Find a tensor by name.
  *
+ * \param[in]  name      exact name.
  * \param[out] tensor_p  copied out.
  * \return AKIN_OK
  * \return AKIN_ERR_NOT_FOUND: err says which file should have had it.
@@ -81,8 +87,8 @@ akin_status_t akin_tensor_find(const akin_tensor_set_t *set, const char *name,
                                akin_error_t *err) AKIN_MUST_CHECK;
 
 /**
- * Find a matrix [rows][cols], or a vector (rows == 1: shape [cols]), and
- * check its shape and that its dtype is bf16, f16 or f32.
+ * Find a matrix [rows][cols], or a vector (rows == 1: shape [cols] or
+ * [1][cols]), and check its shape and that its dtype is bf16, f16 or f32.
  *
  * \return AKIN_OK
  * \return AKIN_ERR_NOT_FOUND

@@ -48,7 +48,9 @@ extern const char *const akin_policy_names[];
  * \param[out] policy_p  owned by the caller; one thread.
  * \param[out] err       names the nearest policy.
  * \return AKIN_OK
- * \return AKIN_ERR_INVALID: unknown name, or a zero in params.
+ * \return AKIN_ERR_INVALID: unknown name; a zero in params (the seed may be
+ *         0); more than 65,536 workers or 2^24 layers x experts; top_k above
+ *         n_experts.
  * \return AKIN_ERR_NOMEM
  */
 akin_status_t akin_policy_create(const char *name,
@@ -80,12 +82,17 @@ akin_status_t akin_policy_decide(akin_policy_t *policy,
 /** The request has ended in any way; unknown ids are ignored. */
 void akin_policy_finish(akin_policy_t *policy, uint64_t id);
 
-/** Feed a worker's step report (cost fit, running mean of decode rates). */
+/**
+ * Feed a worker's step report (cost fit). Reports that are out of range, not
+ * finite or far outliers are ignored.
+ */
 void akin_policy_observe(akin_policy_t *policy, uint32_t worker,
                          const akin_policy_step_t *step);
 
 /**
  * Feed decode counts: how often each expert was chosen in some decode tokens.
+ * Counts in which a layer does not add up to n_tokens x top_k are damaged and
+ * ignored.
  *
  * \param[in] counts    [n_layers][n_experts]
  * \param[in] n_tokens  decode tokens they cover.

@@ -1,0 +1,66 @@
+/* Loops of the policy `union` over the cells (layer, expert) of a model.
+ *
+ * Arrays that a kernel writes or sums have a multiple of AKINI_UNION_LANES
+ * elements, those at the end zero. Every sum runs in AKINI_UNION_LANES fixed
+ * lanes and the build forbids fused multiply-add, so the result is the same to
+ * the bit whatever instruction set serves the call. */
+#ifndef AKIN_ROUTING_UNION_KERNEL_H
+#define AKIN_ROUTING_UNION_KERNEL_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+enum { AKINI_UNION_LANES = 16 };
+
+/** Cells rounded up to whole lanes. */
+static inline size_t akini_union_padded(size_t cells)
+{
+    return (cells + AKINI_UNION_LANES - 1) / AKINI_UNION_LANES *
+           AKINI_UNION_LANES;
+}
+
+/**
+ * Chance that one decode token activates each expert:
+ * (counts + kappa * prior) / (n_tokens + kappa), at most 1 - 1e-6
+ * (ALGORITHMS.md 5).
+ *
+ * \param[in]  counts  [cells] prompt counts, or NULL: the prior alone.
+ * \param[in]  prior   [cells] chances.
+ * \param[out] rates   [cells]; the padding is left alone.
+ */
+void akini_union_rates(const uint16_t *counts, const float *prior, float *rates,
+                       size_t cells, float n_tokens, float kappa);
+
+/**
+ * -ln(1 - rate), as -log1p(-rate) to a few ulp.
+ *
+ * \param[in]  rates     [padded] each in [0, 1 - 1e-6].
+ * \param[out] surprise  [padded]
+ */
+void akini_union_surprise(const float *rates, float *surprise, size_t padded);
+
+/** sum += surprise. */
+void akini_union_add(float *sum, const float *surprise, size_t padded);
+
+/** sum = max(sum - surprise, 0). */
+void akini_union_subtract(float *sum, const float *surprise, size_t padded);
+
+/**
+ * Chance that each expert stays idle: idle = exp(-sum).
+ *
+ * \return expected distinct experts, the sum of 1 - idle.
+ */
+double akini_union_refresh(const float *sum, float *idle, size_t padded);
+
+/** Distinct experts that a request adds: the sum of idle * rates. */
+double akini_union_gain(const float *idle, const float *rates, size_t padded);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

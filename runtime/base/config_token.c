@@ -1,0 +1,145 @@
+/* Config tokens: comments, strings, numbers and bare words. */
+#include "base/config_token.h"
+
+#include <errno.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+
+#define SHOWN_BYTES 64
+
+size_t akini_config_token_comment(const char *p, akin_error_t *err)
+{
+    if (p[0] == '#' || p[1] == '/')
+        return strcspn(p, "\n");
+    const char *end = strstr(p + 2, "*/");
+    if (end != NULL)
+        return (size_t)(end + 2 - p);
+    (void)akin_error_set(err, AKIN_ERR_CONFIG, "this comment has no end");
+    return 0;
+}
+
+size_t akini_config_token_string(const char *p, akin_error_t *err)
+{
+    for (size_t i = 1; p[i] != '\0'; i++) {
+        if (p[i] == '"')
+            return i + 1;
+        if (p[i] != '\\')
+            continue;
+        if (strncmp(p + i, "\\x00", 4) == 0) {
+            (void)akin_error_set(err, AKIN_ERR_CONFIG,
+                                 "text cannot hold \\x00");
+            return 0;
+        }
+        /* Other escapes end in a byte that means nothing else. */
+        if (p[i + 1] == '"' || p[i + 1] == '\\')
+            i++;
+    }
+    (void)akin_error_set(err, AKIN_ERR_CONFIG,
+                         "this text has no closing quote");
+    return 0;
+}
+
+/* Length of "L" or "LL" at the end of an integer. */
+static size_t suffix_length(const char *end)
+{
+    size_t length = strspn(end, "L");
+    return length <= 2 && end[length] == '\0' ? length : 0;
+}
+
+static size_t digits_length(const char *p)
+{
+    return strspn(p, "0123456789");
+}
+
+/* What is wrong with a NUL-terminated number, NULL if nothing is. */
+static const char *number_fault(const char *text)
+{
+    static const char too_wide[] = "is beyond 32 bits unless an L ends it";
+    static const char no_number[] = "is not a number";
+    size_t sign = text[0] == '-' || text[0] == '+';
+    const char *p = text + sign;
+    if (p[0] == '0' && (p[1] == 'x' || p[1] == 'X')) {
+        size_t digits = strspn(p + 2, "0123456789abcdefABCDEF");
+        const char *end = p + 2 + digits;
+        size_t suffix = suffix_length(end);
+        if (sign != 0 || digits == 0 || end[suffix] != '\0')
+            return no_number;
+        errno = 0;
+        unsigned long long value = strtoull(p, NULL, 16);
+        if (errno != 0 || value > INT64_MAX)
+            return "is beyond 64 bits";
+        return suffix == 0 && value > INT32_MAX ? too_wide : NULL;
+    }
+    size_t whole = digits_length(p);
+    size_t suffix = suffix_length(p + whole);
+    if (whole > 0 && p[whole + suffix] == '\0') {
+        errno = 0;
+        long long value = strtoll(text, NULL, 10);
+        if (errno != 0)
+            return "is beyond 64 bits";
+        return suffix == 0 && (value < INT32_MIN || value > INT32_MAX)
+                   ? too_wide
+                   : NULL;
+    }
+    p += whole;
+    size_t decimals = *p == '.' ? digits_length(p + 1) : 0;
+    p += *p == '.' ? 1 + decimals : 0;
+    if (whole + decimals == 0)
+        return no_number;
+    if (*p == 'e' || *p == 'E') {
+        p += p[1] == '+' || p[1] == '-' ? 2 : 1;
+        size_t digits = digits_length(p);
+        if (digits == 0)
+            return no_number;
+        p += digits;
+    }
+    return *p == '\0' ? NULL : no_number;
+}
+
+size_t akini_config_token_value(const char *p, akin_error_t *err)
+{
+    /* What a person would take for one value: libconfig may see several. */
+    size_t length = strcspn(p, " \t\r\n\f;,=:{}[]()\"#");
+    for (size_t i = 1; i + 1 < length; i++)
+        if (p[i] == '/' && (p[i + 1] == '/' || p[i + 1] == '*'))
+            length = i;
+    char text[SHOWN_BYTES];
+    size_t shown = length < sizeof(text) ? length : sizeof(text) - 1;
+    memcpy(text, p, shown);
+    text[shown] = '\0';
+    if (length == 0) {
+        (void)akin_error_set(err, AKIN_ERR_CONFIG,
+                             "a value is missing before \"%c\"", *p);
+        return 0;
+    }
+    if (strcasecmp(text, "true") == 0 || strcasecmp(text, "false") == 0)
+        return length;
+    int is_number = strchr("+-.0123456789", text[0]) != NULL;
+    const char *fault = "is text";
+    if (length >= sizeof(text))
+        fault = "... is too long for a number";
+    else if (is_number)
+        fault = number_fault(text);
+    if (fault == NULL)
+        return length;
+    (void)akin_error_set(err, AKIN_ERR_CONFIG,
+                         "%s %s; text stands in quotes: \"%s\"", text, fault,
+                         text);
+    return 0;
+}
+
+size_t akini_config_token_include(const char *p, const char **path_p)
+{
+    static const char word[] = "@include";
+    size_t length = sizeof(word) - 1;
+    if (strncmp(p, word, length) != 0)
+        return 0;
+    p += length;
+    size_t blanks = strspn(p, " \t");
+    if (blanks == 0 || p[blanks] != '"')
+        return 0;
+    *path_p = p + blanks + 1;
+    return strcspn(*path_p, "\"\n");
+}

@@ -14,7 +14,10 @@ typedef struct akin_kv_cache akin_kv_cache_t;
 /** Chain hash of the empty prefix. */
 #define AKIN_KV_ROOT_HASH UINT64_C(0)
 
-/** Chain hash of a block: XXH3-64 of its tokens seeded by the parent's. */
+/**
+ * Chain hash of a block: XXH3-64 of its tokens seeded by the parent's. It is
+ * never AKIN_KV_ROOT_HASH: that one value becomes its complement.
+ */
 uint64_t akin_kv_chain_hash(uint64_t parent, const uint32_t *tokens,
                             uint32_t n_tokens);
 
@@ -50,7 +53,10 @@ uint32_t akin_kv_cache_match(akin_kv_cache_t *cache, const uint32_t *tokens,
 
 /**
  * A fresh slot with one reference, its generation bumped, its header empty.
- * If no slot is free the least recently used unreferenced cached block goes.
+ * If no slot is free a cached block goes: the least recently released one on
+ * which no other cached block builds, or, where there is none, the least
+ * recently released. So a chain goes from its end, whatever the order in which
+ * its blocks were released.
  *
  * \param[out] slot_p
  * \return AKIN_OK
@@ -58,6 +64,19 @@ uint32_t akin_kv_cache_match(akin_kv_cache_t *cache, const uint32_t *tokens,
  */
 akin_status_t akin_kv_cache_take(akin_kv_cache_t *cache,
                                  uint32_t *slot_p) AKIN_MUST_CHECK;
+
+/**
+ * Several fresh slots at once: numbers that follow one another if a free run
+ * is found, since runs are transferred as one piece, else ascending as far as
+ * they go. All or none.
+ *
+ * \param[in]  n      0 is allowed.
+ * \param[out] slots  [n]
+ * \return AKIN_OK
+ * \return AKIN_ERR_FULL: fewer than n slots are available.
+ */
+akin_status_t akin_kv_cache_take_run(akin_kv_cache_t *cache, uint32_t n,
+                                     uint32_t *slots) AKIN_MUST_CHECK;
 
 /** Slots that akin_kv_cache_take() could give now. */
 uint32_t akin_kv_cache_available(const akin_kv_cache_t *cache);
@@ -78,14 +97,54 @@ void akin_kv_cache_unref(akin_kv_cache_t *cache, uint32_t slot);
  * one stays and this one remains private). Sealing again after more tokens
  * were added is allowed while the block is not full.
  *
+ * The caller still has a reference to the block before it. With that the index
+ * can tell whose child the block is even if two blocks have one chain hash; a
+ * block of which it cannot tell remains private.
+ *
  * \param[in] slot      referenced by the caller.
- * \param[in] parent    chain hash of the block before it.
+ * \param[in] parent    chain hash of the block before it, or
+ *                      AKIN_KV_ROOT_HASH.
  * \param[in] tokens    [n_tokens], 1 .. block_tokens.
  * \return the chain hash.
  */
 uint64_t akin_kv_cache_seal(akin_kv_cache_t *cache, uint32_t slot,
                             uint64_t parent, const uint32_t *tokens,
                             uint32_t n_tokens);
+
+/**
+ * Let a block that a transfer brought take part in the prefix index, as
+ * akin_kv_cache_seal() does with a computed one. The payload is not read: the
+ * transfer has checked it and has put the slot's own generation into its
+ * header, in which the checksum takes no part.
+ *
+ * \param[in] slot        referenced by the caller, as is the block before it.
+ * \param[in] parent      chain hash of the block before it, or
+ *                        AKIN_KV_ROOT_HASH.
+ * \param[in] descriptor  what the transfer was started with.
+ * \param[in] tokens      [descriptor->n_tokens]
+ * \return AKIN_OK
+ * \return AKIN_ERR_INVALID: tokens, parent, descriptor and header do not
+ *         belong together; the block is not what the caller believes, and
+ *         nothing was changed.
+ */
+akin_status_t akin_kv_cache_adopt(akin_kv_cache_t *cache, uint32_t slot,
+                                  uint64_t parent,
+                                  const akin_kv_descriptor_t *descriptor,
+                                  const uint32_t *tokens) AKIN_MUST_CHECK;
+
+/** Generation of a slot, whatever its header says at the moment. */
+uint64_t akin_kv_cache_generation(const akin_kv_cache_t *cache, uint32_t slot);
+
+/**
+ * Walk over everything and compare reference counts, lists, index and headers
+ * with each other. For tests and for the end of debug builds: O(slots^2).
+ *
+ * \param[out] err  what disagrees.
+ * \return AKIN_OK
+ * \return AKIN_ERR_INTERNAL
+ */
+akin_status_t akin_kv_cache_audit(const akin_kv_cache_t *cache,
+                                  akin_error_t *err) AKIN_MUST_CHECK;
 
 /** Counters since creation. */
 typedef struct akin_kv_cache_stats {

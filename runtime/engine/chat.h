@@ -43,6 +43,7 @@ struct json_t;
  * \param[in]  json  jansson value; borrowed.
  * \return as akin_chat_render(), or AKIN_ERR_FORMAT: a field is missing or has
  *         the wrong type; err names it ("messages[2].content").
+ * \return AKIN_ERR_UNSUPPORTED: a message carries tool_calls.
  */
 akin_status_t akin_chat_render_json(const struct json_t *json, char **text_p,
                                     size_t *bytes_p,

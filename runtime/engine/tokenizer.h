@@ -33,7 +33,8 @@ akin_status_t akin_tokenizer_load(const char *path,
                                   akin_tokenizer_t **tokenizer_p,
                                   akin_error_t *err) AKIN_MUST_CHECK;
 
-/** As akin_tokenizer_load(), from the file's text; `name` is for messages. */
+/** As akin_tokenizer_load(), from the file's text; `name` is for messages. At
+ * most 256 MiB. */
 akin_status_t akin_tokenizer_parse(const char *text, size_t bytes,
                                    const char *name,
                                    akin_tokenizer_t **tokenizer_p,
@@ -45,6 +46,10 @@ void akin_tokenizer_destroy(akin_tokenizer_t *tokenizer);
 /** Highest token id + 1, added tokens included. */
 uint32_t akin_tokenizer_size(const akin_tokenizer_t *tokenizer);
 
+/** Longest text that one call encodes: bounds the memory that a call takes
+ * (about 44 bytes per byte of the longest piece). */
+#define AKIN_TOKENIZER_TEXT_BYTES_MAX ((size_t)16 << 20)
+
 /**
  * Encode text. Added tokens are cut out first, longest match at the leftmost
  * position; the rest is normalised, split and merged.
@@ -55,6 +60,9 @@ uint32_t akin_tokenizer_size(const akin_tokenizer_t *tokenizer);
  * \param[out] err          names the byte offset of invalid UTF-8.
  * \return AKIN_OK
  * \return AKIN_ERR_FORMAT: invalid UTF-8, or a byte that the vocabulary lacks.
+ * \return AKIN_ERR_RANGE: more than AKIN_TOKENIZER_TEXT_BYTES_MAX.
+ * \return AKIN_ERR_TIMEOUT: the split regex took more steps than a text of
+ *         this length is given; the same text always ends so.
  * \return AKIN_ERR_NOMEM
  */
 akin_status_t akin_tokenizer_encode(const akin_tokenizer_t *tokenizer,
@@ -68,6 +76,7 @@ akin_status_t akin_tokenizer_encode(const akin_tokenizer_t *tokenizer,
  *
  * \return AKIN_OK
  * \return AKIN_ERR_NOT_FOUND
+ * \return AKIN_ERR_NOMEM
  */
 akin_status_t akin_tokenizer_find(const akin_tokenizer_t *tokenizer,
                                   const char *content,

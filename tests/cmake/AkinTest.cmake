@@ -54,7 +54,7 @@ function(akin_mpi_test name ranks)
   math(EXPR outer "${ARG_TIMEOUT} + 15")
   akin_add_test(mpi.${name}.${ranks} LABELS mpi TIMEOUT ${outer}
     PROCESSORS ${ranks}
-    COMMAND timeout -k 5 ${ARG_TIMEOUT}
+    COMMAND timeout -v -k 5 ${ARG_TIMEOUT}
       ${MPIEXEC_EXECUTABLE} ${MPIEXEC_NUMPROC_FLAG} ${ranks}
       ${MPIEXEC_PREFLAGS} $<TARGET_FILE:${target}> ${MPIEXEC_POSTFLAGS}
       ${ARG_ARGS})
@@ -70,6 +70,9 @@ function(akin_fuzz_target name)
     target_link_options(fuzz_${name} PRIVATE -fsanitize=fuzzer)
   else()
     akin_test_binary(fuzz_${name} SOURCES fuzz_${name}.c replay.c)
+    if(DEFINED AKIN_SANITIZE_${CMAKE_BUILD_TYPE})
+      target_compile_definitions(fuzz_${name} PRIVATE REPLAY_SANITIZED=1)
+    endif()
     akin_add_test(fuzz.${name} LABELS fuzz
       COMMAND $<TARGET_FILE:fuzz_${name}> ${corpus})
   endif()

@@ -41,13 +41,9 @@ static void watch_deaths(void)
 {
     /* A sanitizer reports SIGSEGV and its like better than we could. */
     static const int signals[] = {
-        SIGABRT,
-        SIGALRM,
-#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
-        SIGSEGV,
-        SIGBUS,
-        SIGFPE,
-        SIGILL,
+        SIGABRT, SIGALRM,
+#ifndef REPLAY_SANITIZED
+        SIGSEGV, SIGBUS,  SIGFPE, SIGILL,
 #endif
     };
     struct sigaction action = {.sa_handler = on_death};

@@ -37,8 +37,9 @@ Asan)
     export LSAN_OPTIONS=$LSAN_OPTIONS:print_suppressions=0
     ;;
 Tsan)
-    # Open MPI's memory hooks crash at the end of a thread under TSan.
-    export OMPI_MCA_memory=^patcher
+    # The memory hooks of Open MPI and UCX run where a thread is no longer
+    # known to TSan, and crash it.
+    export OMPI_MCA_memory=^patcher UCX_MEM_EVENTS=n
     export TSAN_OPTIONS=halt_on_error=1:second_deadlock_stack=1
     ;;
 esac

@@ -1,4 +1,6 @@
 # The batch front: included by CMakeLists.txt of this folder.
-set(AKIN_BATCH_SOURCES)
+set(AKIN_BATCH_SOURCES
+  batch_input.c batch_parse.c id_set.c
+  request.c request_body.c request_fields.c request_reader.c)
 set(AKIN_BATCH_LINK PkgConfig::JANSSON PkgConfig::XXHASH PkgConfig::CK
-  PkgConfig::SMARTCOLS)
+  PkgConfig::SMARTCOLS ${UNISTRING_LIBRARY})

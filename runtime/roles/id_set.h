@@ -49,13 +49,13 @@ akin_status_t akin_id_set_add_line(akin_id_set_t *set,
                                    uint64_t line) AKIN_MUST_CHECK;
 
 /** Whether a custom_id was added. */
-int akin_id_set_has(const akin_id_set_t *set, const char *custom_id);
+int akin_id_set_has(akin_id_set_t *set, const char *custom_id);
 
 /** Whether akin_id_set_add_line() was called with this line. */
-int akin_id_set_has_line(const akin_id_set_t *set, uint64_t line);
+int akin_id_set_has_line(akin_id_set_t *set, uint64_t line);
 
 /** Number of ids and lines in the set. */
-uint64_t akin_id_set_size(const akin_id_set_t *set);
+uint64_t akin_id_set_size(akin_id_set_t *set);
 
 #ifdef __cplusplus
 }

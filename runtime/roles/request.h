@@ -54,7 +54,7 @@ typedef struct akin_request_error {
     char custom_id[AKIN_REQUEST_ID_BYTES + 1];
     char message[512];
     char type[32];  /* "invalid_request_error", "server_error" */
-    char param[80]; /* field at fault, "body.max_tokens"; "": none */
+    char param[80]; /* field at fault, "max_tokens"; "": none */
     char code[40];  /* "context_length_exceeded"; "": none */
 } akin_request_error_t;
 
@@ -117,8 +117,7 @@ struct json_t;
  * \return AKIN_ERR_NOMEM: error is filled, too (status_code 500).
  */
 akin_status_t akin_request_read(const akin_request_limits_t *limits,
-                                akin_request_kind_t kind,
-                                const struct json_t *body,
+                                akin_request_kind_t kind, struct json_t *body,
                                 const char *custom_id,
                                 akin_request_t **request_p,
                                 akin_request_error_t *error) AKIN_MUST_CHECK;

@@ -15,16 +15,28 @@ typedef struct akin_kv_transfers akin_kv_transfers_t;
 /** How a transfer ended. */
 typedef struct akin_kv_transfer_result {
     akin_status_t status;      /* OK, ERR_REFUSED, ERR_PEER, ERR_TIMEOUT,
-                                  ERR_CANCELED */
+                                  ERR_CANCELED; ERR_RANGE: a descriptor's
+                                  slot is not in the owner's slab;
+                                  ERR_NOMEM */
     akin_kv_refusal_t refusal; /* with ERR_REFUSED: the first one */
     uint32_t refused_block;    /* with ERR_REFUSED: index of that block */
-    uint32_t n_blocks;         /* blocks read */
+    uint32_t n_blocks;         /* blocks read and found good */
     uint64_t bytes;            /* bytes read */
     int64_t ns;                /* from start to end */
 } akin_kv_transfer_result_t;
 
-/** Told once per started transfer, from inside akin_net_wait() or
- * akin_kv_transfers_expire(). */
+/**
+ * Told once per started transfer, from inside akin_net_wait(), akin_net_poll(),
+ * akin_kv_transfers_expire(), akin_kv_transfers_cancel() or
+ * akin_kv_transfers_destroy(). May start and cancel transfers, must not destroy
+ * them.
+ *
+ * With AKIN_OK every slot holds its block under the slot's own generation, fit
+ * for akin_kv_cache_adopt(). Otherwise the caller gives all slots of the
+ * transfer back (akin_kv_cache_unref()) and takes others to start again: a read
+ * that was given up may still write to them, and they stay out of use until it
+ * has ended.
+ */
 typedef void (*akin_kv_transfer_fn_t)(void *arg,
                                       const akin_kv_transfer_result_t *result);
 
@@ -45,18 +57,24 @@ typedef struct akin_kv_transfer_params {
  *                               and all peers' slabs have its layout.
  * \return AKIN_OK
  * \return AKIN_ERR_NOMEM
+ * \return AKIN_ERR_CONFIG: AKIN_FAULT_KV of a test build is wrong.
  */
 akin_status_t
 akin_kv_transfers_create(akin_net_t *net, akin_kv_cache_t *cache,
                          const akin_kv_view_t *view,
                          akin_kv_transfers_t **transfers_p) AKIN_MUST_CHECK;
 
-/** Free; running transfers end with AKIN_ERR_CANCELED. NULL is allowed. */
+/**
+ * Free; running transfers end with AKIN_ERR_CANCELED. NULL is allowed. If reads
+ * are still running, akin_net_destroy() comes later and ends them; the slots
+ * that they write to stay referenced for good.
+ */
 void akin_kv_transfers_destroy(akin_kv_transfers_t *transfers);
 
 /**
  * Start reading. Blocks that lie one after another on both sides are read as
- * one piece. The transfer ends when every block has arrived and passed
+ * one piece of at most 4 MiB (or one block), several pieces at a time. The
+ * transfer ends when every block has arrived and passed
  * akin_kv_block_check(), or with the first failure; a slot that a read may
  * still write to stays referenced until UCX is done with it.
  *

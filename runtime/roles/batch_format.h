@@ -42,7 +42,8 @@ typedef struct akin_batch_format_params {
     const char *model;                 /* "model" in the answers; copied */
     const akin_tokenizer_t *tokenizer; /* for logprobs; may be NULL: tokens
                                           are named "token_id:N" */
-    int deterministic_ids; /* ids from the custom_id alone, created is 0 */
+    int deterministic_ids; /* ids from the custom_id alone, created is 0,
+                              no count of cached tokens */
 } akin_batch_format_params_t;
 
 /**
@@ -62,7 +63,11 @@ void akin_batch_format_destroy(akin_batch_format_t *format);
 /**
  * An answer: `{"id", "custom_id", "response": {"status_code": 200,
  * "request_id", "body"}, "error": null}` with the body of the request's
- * endpoint. The order of the keys is fixed.
+ * endpoint. The order of the keys is fixed. A choice carries its token ids as
+ * "token_ids" if the request asks for them or there is no tokenizer.
+ *
+ * In logprobs a token is its text; one that is not whole UTF-8 is
+ * "bytes:\\xe2\\x80", one without an entry in the tokenizer "token_id:N".
  *
  * \param[in]  request
  * \param[in]  result

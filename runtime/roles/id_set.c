@@ -157,7 +157,7 @@ int akin_id_set_has_line(akin_id_set_t *set, uint64_t line)
     return has(set, hash_line(line));
 }
 
-uint64_t akin_id_set_size(const akin_id_set_t *set)
+uint64_t akin_id_set_size(akin_id_set_t *set)
 {
     return set->size;
 }

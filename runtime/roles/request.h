@@ -33,6 +33,7 @@ typedef struct akin_request {
     uint32_t max_tokens;      /* >= 1 */
     akin_sampling_t sampling; /* passed akin_sampling_check(); seed is set */
     int ignore_eos;           /* non-zero: generate max_tokens whatever comes */
+    int want_token_ids;       /* non-zero: the answer carries its token ids */
     int want_logprobs;        /* non-zero: the answer carries logprobs */
     uint32_t n_top;           /* alternatives per token, 0 .. 5 */
     uint32_t n_stops;
@@ -99,7 +100,8 @@ struct json_t;
  * an array of one text) or messages, max_tokens and max_completion_tokens (16;
  * chat: the rest of the context), temperature (1), top_p (1), seed (from
  * custom_id), stop, logprobs, top_logprobs; with the meaning of vLLM: top_k,
- * min_p, repetition_penalty, ignore_eos. user, metadata and store are taken
+ * min_p, repetition_penalty, ignore_eos, return_token_ids (those of the answer
+ * alone). user, metadata and store are taken
  * and do nothing. What Akin does not do is taken only with the value that
  * means "no"; any other value, like an unknown field, is refused by name. null
  * is the same as absent.

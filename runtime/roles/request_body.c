@@ -363,6 +363,8 @@ akin_status_t akin_request_read(const akin_request_limits_t *limits,
         (status = read_logprobs(&r)) != AKIN_OK ||
         (status = akini_reader_bool(&r, "ignore_eos", &request->ignore_eos)) !=
             AKIN_OK ||
+        (status = akini_reader_bool(&r, "return_token_ids",
+                                    &request->want_token_ids)) != AKIN_OK ||
         (status = read_stop(&r)) != AKIN_OK ||
         (status = kind == AKIN_REQUEST_CHAT ? read_messages(&r)
                                             : read_prompt(&r)) != AKIN_OK ||

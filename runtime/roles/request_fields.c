@@ -34,6 +34,7 @@ static const field_t fields[] = {
     {"logprobs", BOTH, NULL},
     {"top_logprobs", CHAT, NULL},
     {"ignore_eos", BOTH, NULL},
+    {"return_token_ids", BOTH, NULL},
     /* Labels that change nothing in the answer. */
     {"user", BOTH, NULL},
     {"metadata", BOTH, NULL},
@@ -90,7 +91,6 @@ static const field_t fields[] = {
     {"structured_outputs", BOTH, "[]"},
     {"logits_processors", BOTH, "[]"},
     {"return_tokens_as_token_ids", BOTH, "[false]"},
-    {"return_token_ids", BOTH, "[false]"},
     {"priority", BOTH, "[0]"},
     {"cache_salt", BOTH, "[]"},
     {"kv_transfer_params", BOTH, "[]"},

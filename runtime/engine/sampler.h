@@ -4,6 +4,7 @@
 #define AKIN_ENGINE_SAMPLER_H
 
 #include "base/error.h"
+#include "math/kernels.h"
 
 #include <stddef.h>
 #include <stdint.h>
@@ -46,10 +47,13 @@ typedef struct akin_sampler akin_sampler_t;
 /**
  * Scratch memory for rows of `vocab` logits; one per thread.
  *
+ * \param[in]  kernels    whose exp() is used; static.
+ * \param[in]  vocab      at least 1.
+ * \param[out] sampler_p  owned by the caller.
  * \return AKIN_OK
  * \return AKIN_ERR_NOMEM
  */
-akin_status_t akin_sampler_create(uint32_t vocab,
+akin_status_t akin_sampler_create(const akin_kernels_t *kernels, uint32_t vocab,
                                   akin_sampler_t **sampler_p) AKIN_MUST_CHECK;
 
 /** Free; NULL is allowed. */
@@ -58,9 +62,9 @@ void akin_sampler_destroy(akin_sampler_t *sampler);
 /**
  * Choose the token at `position`. Order: repetition penalty over every token
  * of the history (a positive logit is divided, a negative one multiplied),
- * temperature, top-k, top-p (the token that crosses p stays), min-p, draw.
- * Equal logits: the lowest id first. The draw is Philox keyed by (seed,
- * position).
+ * temperature, top-k, top-p (the token that crosses p stays), min-p (relative
+ * to the best token), draw. Equal logits: the lowest id first. The draw is
+ * Philox keyed by (seed, position).
  *
  * \param[in,out] sampler
  * \param[in]     sampling   checked before.

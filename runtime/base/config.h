@@ -50,6 +50,8 @@ typedef struct akin_config akin_config_t;
  * \param[out] config_p  the new config, owned by the caller.
  * \return AKIN_OK
  * \return AKIN_ERR_NOMEM
+ * \return AKIN_ERR_INTERNAL: the table itself is wrong (malformed or repeated
+ *         key, bad default, no choices); the log names the row.
  */
 akin_status_t akin_config_create(const akin_config_row_t *rows, size_t n_rows,
                                  akin_config_t **config_p) AKIN_MUST_CHECK;
@@ -60,6 +62,11 @@ void akin_config_destroy(akin_config_t *config);
 /**
  * Read a libconfig file over the present values. On failure nothing changes.
  *
+ * `@include "FILE"` on a line of its own puts FILE in its place, relative to
+ * the file that names it, up to 8 deep. A job file with its includes has at
+ * most 1 MiB, 8192 settings and 16 levels of groups. Integers beyond 32 bits
+ * need libconfig's suffix L; an INT key also takes a string of digits.
+ *
  * \param[in,out] config
  * \param[in]     path    file to read; messages name it with the line.
  * \param[out]    err     unknown key (with the nearest known one), wrong
@@ -68,15 +75,22 @@ void akin_config_destroy(akin_config_t *config);
  * \return AKIN_OK
  * \return AKIN_ERR_NOT_FOUND, AKIN_ERR_IO: the file cannot be read.
  * \return AKIN_ERR_CONFIG: anything wrong inside it.
+ * \return AKIN_ERR_NOMEM
  */
 akin_status_t akin_config_read_file(akin_config_t *config, const char *path,
                                     akin_error_t *err) AKIN_MUST_CHECK;
 
 /**
- * Read libconfig text, as akin_config_read_file() does.
+ * Read libconfig text, as akin_config_read_file() does, but without
+ * `@include`, which is refused.
  *
- * \param[in] text  NUL-terminated.
- * \param[in] name  stands for the path in messages.
+ * \param[in,out] config
+ * \param[in]     text  NUL-terminated.
+ * \param[in]     name  stands for the path in messages.
+ * \param[out]    err   as for akin_config_read_file().
+ * \return AKIN_OK
+ * \return AKIN_ERR_CONFIG: anything wrong in the text.
+ * \return AKIN_ERR_NOMEM
  */
 akin_status_t akin_config_read_text(akin_config_t *config, const char *text,
                                     const char *name,
@@ -90,13 +104,15 @@ akin_status_t akin_config_read_text(akin_config_t *config, const char *text,
  * \param[out] err        names the variable.
  * \return AKIN_OK
  * \return AKIN_ERR_CONFIG: a bad value; nothing was changed.
+ * \return AKIN_ERR_NOMEM
  */
 akin_status_t akin_config_read_environment(akin_config_t *config,
                                            char *const *environ_p,
                                            akin_error_t *err) AKIN_MUST_CHECK;
 
 /**
- * Apply one "key=value" setting of the command line.
+ * Apply one "key=value" setting of the command line. The value stands as it
+ * is, without libconfig's quotes.
  *
  * \return AKIN_OK
  * \return AKIN_ERR_CONFIG: no '=', unknown key, bad value; nothing changed.
@@ -114,9 +130,10 @@ akin_status_t akin_config_check(const akin_config_t *config,
                                 akin_error_t *err) AKIN_MUST_CHECK;
 
 /*
- * Values. The key must be in the table with this type (asserted: a wrong key
- * is a bug of the caller, not bad input). Strings are borrowed from the config
- * and live until it changes; a choice reads as a string.
+ * Values. The key must be in the table with this type (a wrong key is a bug
+ * of the caller, not bad input, and aborts). Strings are borrowed from the
+ * config and live until it changes; a choice reads as a string. A required key
+ * that has no value yet reads as 0, false or "".
  */
 int64_t akin_config_int(const akin_config_t *config, const char *key);
 double akin_config_float(const akin_config_t *config, const char *key);
@@ -131,9 +148,9 @@ int64_t akin_config_ns(const akin_config_t *config, const char *key);
 const char *akin_config_origin(const akin_config_t *config, const char *key);
 
 /**
- * Canonical form: libconfig text with every key in table order, which reads
- * back to the same values. Two configs are equal if and only if their forms
- * are.
+ * Canonical form: libconfig text with every key that has a value, groups and
+ * keys in table order, which reads back to the same values. Two configs are
+ * equal if and only if their forms are.
  *
  * \param[out] text_p  NUL-terminated, owned by the caller, free() it.
  * \return AKIN_OK
@@ -153,8 +170,9 @@ akin_status_t akin_config_print(const akin_config_t *config,
                                 FILE *stream) AKIN_MUST_CHECK;
 
 /**
- * Bytes from text such as "4096B", "256MiB", "4GiB", "1.5GB"; a unit is needed
- * except for 0.
+ * Bytes from text such as "4096B", "256MiB", "4GiB", "1.5GB"; a unit (B, KB,
+ * KiB, MB, MiB, GB, GiB, TB, TiB, PB, PiB; kB is KB) is needed except for 0.
+ * A fraction rounds to the nearest byte.
  *
  * \return AKIN_OK
  * \return AKIN_ERR_FORMAT: no number, unknown or missing unit, more than

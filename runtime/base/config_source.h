@@ -10,8 +10,9 @@
 /* Bounds of a job file. libconfig's parser recurses and its groups are lists
  * that are searched for every new setting; far larger input would take seconds
  * or exhaust a stack. */
-#define AKINI_CONFIG_SOURCE_BYTES_MAX ((size_t)1 << 20) /* with its includes   \
-                                                         */
+#define AKINI_CONFIG_SOURCE_BYTES_MAX                                          \
+    ((size_t)1 << 20)                      /* with its includes                \
+                                            */
 #define AKINI_CONFIG_SOURCE_ITEMS_MAX 8192 /* settings, elements, includes */
 #define AKINI_CONFIG_SOURCE_NESTING_MAX 16 /* groups, lists, arrays */
 #define AKINI_CONFIG_SOURCE_DEPTH_MAX 8    /* files within files */

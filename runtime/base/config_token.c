@@ -53,49 +53,61 @@ static size_t digits_length(const char *p)
     return strspn(p, "0123456789");
 }
 
-/* What is wrong with a NUL-terminated number, NULL if nothing is. */
-static const char *number_fault(const char *text)
+typedef enum number {
+    NUMBER_FINE,
+    NUMBER_NONE,     /* not a number */
+    NUMBER_WIDER_32, /* an integer that libconfig would wrap */
+    NUMBER_WIDER_64
+} number_t;
+
+static number_t hexadecimal_check(const char *text)
 {
-    static const char too_wide[] = "is beyond 32 bits unless an L ends it";
-    static const char no_number[] = "is not a number";
-    size_t sign = text[0] == '-' || text[0] == '+';
-    const char *p = text + sign;
-    if (p[0] == '0' && (p[1] == 'x' || p[1] == 'X')) {
-        size_t digits = strspn(p + 2, "0123456789abcdefABCDEF");
-        const char *end = p + 2 + digits;
-        size_t suffix = suffix_length(end);
-        if (sign != 0 || digits == 0 || end[suffix] != '\0')
-            return no_number;
-        errno = 0;
-        unsigned long long value = strtoull(p, NULL, 16);
-        if (errno != 0 || value > INT64_MAX)
-            return "is beyond 64 bits";
-        return suffix == 0 && value > INT32_MAX ? too_wide : NULL;
-    }
+    size_t digits = strspn(text + 2, "0123456789abcdefABCDEF");
+    const char *end = text + 2 + digits;
+    size_t suffix = suffix_length(end);
+    if (digits == 0 || end[suffix] != '\0')
+        return NUMBER_NONE;
+    errno = 0;
+    unsigned long long value = strtoull(text, NULL, 16);
+    if (errno != 0 || value > INT64_MAX)
+        return NUMBER_WIDER_64;
+    return suffix == 0 && value > INT32_MAX ? NUMBER_WIDER_32 : NUMBER_FINE;
+}
+
+static number_t integer_check(const char *text, int has_suffix)
+{
+    errno = 0;
+    long long value = strtoll(text, NULL, 10);
+    if (errno != 0)
+        return NUMBER_WIDER_64;
+    return !has_suffix && (value < INT32_MIN || value > INT32_MAX)
+               ? NUMBER_WIDER_32
+               : NUMBER_FINE;
+}
+
+/* Check a NUL-terminated token against libconfig's forms of a number. */
+static number_t number_check(const char *text)
+{
+    if (text[0] == '0' && (text[1] == 'x' || text[1] == 'X'))
+        return hexadecimal_check(text);
+    const char *p = text + (text[0] == '-' || text[0] == '+');
     size_t whole = digits_length(p);
-    size_t suffix = suffix_length(p + whole);
-    if (whole > 0 && p[whole + suffix] == '\0') {
-        errno = 0;
-        long long value = strtoll(text, NULL, 10);
-        if (errno != 0)
-            return "is beyond 64 bits";
-        return suffix == 0 && (value < INT32_MIN || value > INT32_MAX)
-                   ? too_wide
-                   : NULL;
-    }
     p += whole;
+    size_t suffix = suffix_length(p);
+    if (whole > 0 && p[suffix] == '\0')
+        return integer_check(text, suffix > 0);
     size_t decimals = *p == '.' ? digits_length(p + 1) : 0;
     p += *p == '.' ? 1 + decimals : 0;
     if (whole + decimals == 0)
-        return no_number;
+        return NUMBER_NONE;
     if (*p == 'e' || *p == 'E') {
         p += p[1] == '+' || p[1] == '-' ? 2 : 1;
         size_t digits = digits_length(p);
         if (digits == 0)
-            return no_number;
+            return NUMBER_NONE;
         p += digits;
     }
-    return *p == '\0' ? NULL : no_number;
+    return *p == '\0' ? NUMBER_FINE : NUMBER_NONE;
 }
 
 size_t akini_config_token_value(const char *p, akin_error_t *err)
@@ -117,16 +129,22 @@ size_t akini_config_token_value(const char *p, akin_error_t *err)
     if (strcasecmp(text, "true") == 0 || strcasecmp(text, "false") == 0)
         return length;
     int is_number = strchr("+-.0123456789", text[0]) != NULL;
-    const char *fault = "is text";
+    number_t number = is_number ? number_check(text) : NUMBER_NONE;
     if (length >= sizeof(text))
-        fault = "... is too long for a number";
-    else if (is_number)
-        fault = number_fault(text);
-    if (fault == NULL)
+        number = NUMBER_NONE;
+    if (number == NUMBER_FINE)
         return length;
-    (void)akin_error_set(err, AKIN_ERR_CONFIG,
-                         "%s %s; text stands in quotes: \"%s\"", text, fault,
-                         text);
+    if (number == NUMBER_WIDER_32)
+        (void)akin_error_set(err, AKIN_ERR_CONFIG,
+                             "%s is beyond 32 bits; write it as %sL", text,
+                             text);
+    else if (number == NUMBER_WIDER_64)
+        (void)akin_error_set(err, AKIN_ERR_CONFIG, "%s is beyond 64 bits",
+                             text);
+    else
+        (void)akin_error_set(err, AKIN_ERR_CONFIG,
+                             "%s is %s; text stands in quotes: \"%s\"", text,
+                             is_number ? "not a number" : "text", text);
     return 0;
 }
 

@@ -102,7 +102,8 @@ akin_status_t akin_config_canonical(const akin_config_t *config, char **text_p)
     FILE *stream = open_memstream(&text, &bytes);
     if (stream == NULL)
         return AKIN_ERR_NOMEM;
-    group_write(config, 0, 0, 0, stream);
+    if (config->n_rows > 0)
+        group_write(config, 0, 0, 0, stream);
     int failed = ferror(stream);
     if (fclose(stream) != 0 || failed) {
         free(text);

@@ -20,7 +20,7 @@ typedef struct akin_batch_output_params {
     int resume;              /* go on with a file that an earlier run left */
     int ordered;             /* lines leave in the order of their sequence */
     uint32_t max_held_lines; /* ordered: 0: 4096 */
-    size_t max_held_bytes;   /* ordered: 0: 64 MiB */
+    size_t max_held_bytes;   /* 0: 64 MiB */
     uint32_t sync_lines;     /* fsync after so many lines; 0: 64 */
     int64_t sync_ns;         /* ... or after this time; 0: 1 s */
 } akin_batch_output_params_t;
@@ -37,7 +37,8 @@ typedef struct akin_batch_resume {
 typedef struct akin_batch_output akin_batch_output_t;
 
 /**
- * Open and lock an output.
+ * Open and lock an output. SIGPIPE and SIGXFSZ are ignored from then on if
+ * nobody handles them: both come as errors, too.
  *
  * With `resume` an existing file is read line by line, an unfinished last line
  * is cut off, and what the others answer goes into `done`: every line counts,
@@ -67,34 +68,37 @@ akin_status_t akin_batch_output_open(const akin_batch_output_params_t *params,
                                      akin_error_t *err) AKIN_MUST_CHECK;
 
 /**
- * How many more sequence numbers may be begun: in order the reader waits while
- * this is 0; else it is always UINT32_MAX. Lines held never exceed
- * max_held_lines; bytes held exceed max_held_bytes by no more than the lines
- * of the requests that were running when it was reached.
+ * How many more lines may be begun: the reader waits while this is 0, which is
+ * when max_held_bytes are waiting for a slow disk or pipe, or, in order, when
+ * max_held_lines lie between the line that is written next and the last one
+ * begun. Bytes held exceed max_held_bytes by no more than the lines of the
+ * requests that were running when it was reached.
  *
  * \param[in] n_begun  sequence numbers given out so far.
+ * \return UINT32_MAX without `ordered`, unless it is 0.
  */
-uint32_t akin_batch_output_room(const akin_batch_output_t *output,
-                                uint64_t n_begun);
+uint32_t akin_batch_output_room(akin_batch_output_t *output, uint64_t n_begun);
 
 /**
- * Give a final line. Sequence numbers are the caller's: 0, 1, 2, ... in input
- * order, one for every line that will be put, each put once.
+ * Give a final line. A thread of the output writes it, so that a slow file
+ * system or reader never holds the caller up; a failure shows in a later call.
+ * Sequence numbers are the caller's: 0, 1, 2, ... in input order, one for
+ * every line that will be put, each put once.
  *
  * After a failed write the file is cut back to its last whole line where that
  * is possible, and every later call gives the same status and text.
  *
  * \param[in]  sequence  without `ordered` it is not looked at.
- * \param[in]  line      with its end of line; copied if it is held.
+ * \param[in]  line      with its end of line, the only one in it; copied.
  * \param[in]  now_ns    akin_clock_now_ns()
  * \param[out] err       names the path and the way out.
  * \return AKIN_OK
  * \return AKIN_ERR_INVALID: a sequence number twice, or one for which there
- *         was no room.
+ *         was no room; no end of line.
  * \return AKIN_ERR_RANGE: a line longer than 64 MiB.
  * \return AKIN_ERR_FULL: no space left, quota or file size limit.
- * \return AKIN_ERR_TIMEOUT: the reader of a pipe took nothing for 30 s.
- * \return AKIN_ERR_IO, AKIN_ERR_NOMEM
+ * \return AKIN_ERR_IO
+ * \return AKIN_ERR_NOMEM: the line was not taken.
  */
 akin_status_t akin_batch_output_put(akin_batch_output_t *output,
                                     uint64_t sequence, const char *line,
@@ -102,8 +106,8 @@ akin_status_t akin_batch_output_put(akin_batch_output_t *output,
                                     akin_error_t *err) AKIN_MUST_CHECK;
 
 /**
- * Sync if it is time; call it now and then. A file system may take long for
- * it: a helper thread does it, and a failure shows in a later call.
+ * Have what was written synced to the disk if it is time; call it now and
+ * then. The thread does it.
  *
  * \return as akin_batch_output_put()
  */
@@ -111,19 +115,20 @@ akin_status_t akin_batch_output_tick(akin_batch_output_t *output,
                                      int64_t now_ns,
                                      akin_error_t *err) AKIN_MUST_CHECK;
 
-/** Lines that were put and are not written yet, because an earlier one is
- * missing. */
+/** Lines that were put and wait for an earlier one. */
 uint64_t akin_batch_output_held(const akin_batch_output_t *output);
 
-/** Lines written by this process. */
-uint64_t akin_batch_output_written(const akin_batch_output_t *output);
+/** Lines that were written, by this process. */
+uint64_t akin_batch_output_written(akin_batch_output_t *output);
 
 /**
- * Sync, unlock, close and free, also on failure. Lines that are still held are
- * dropped, as they would leave a gap: their requests run again in a resume.
+ * Write and sync what was put, unlock, close and free, also on failure. Lines
+ * that still wait for an earlier one are dropped, as they would leave a gap:
+ * their requests run again in a resume.
  *
  * \param[in]  output  NULL is allowed.
  * \return as akin_batch_output_put()
+ * \return AKIN_ERR_TIMEOUT: file system or reader took nothing for 60 s.
  */
 akin_status_t akin_batch_output_close(akin_batch_output_t *output,
                                       akin_error_t *err) AKIN_MUST_CHECK;

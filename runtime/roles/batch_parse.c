@@ -149,3 +149,41 @@ akin_status_t akin_batch_parse(const akin_request_limits_t *limits,
     (*request_p)->line = line->number;
     return AKIN_OK;
 }
+
+akin_status_t akin_batch_admit(akin_id_set_t *seen, akin_id_set_t *done,
+                               akin_request_t **request_p,
+                               akin_request_error_t *error, int *done_p)
+{
+    akin_request_t *request = *request_p;
+    const uint64_t line = request != NULL ? request->line : error->line;
+    const char *id = request != NULL ? request->custom_id
+                     : error->has_id ? error->custom_id
+                                     : NULL;
+    *done_p = 0;
+    if (id == NULL) {
+        *done_p = done != NULL && akin_id_set_has_line(done, line);
+        return AKIN_OK;
+    }
+    uint64_t first = 0;
+    akin_status_t status = akin_id_set_add(seen, id, line, &first);
+    if (status == AKIN_OK)
+        *done_p = done != NULL && akin_id_set_has(done, id);
+    if (status != AKIN_ERR_EXISTS)
+        return status;
+
+    char shown[AKINI_SHOWN_BYTES] = "?";
+    json_t *text = json_string(id);
+    if (text != NULL)
+        (void)akini_request_show(text, shown);
+    json_decref(text);
+    akin_request_destroy(request);
+    *request_p = NULL;
+    memset(error, 0, sizeof(*error));
+    error->line = line;
+    (void)akin_request_error_set(
+        error, 400, "custom_id", "duplicate_custom_id",
+        "line %llu: custom_id %s is that of line %llu already",
+        (unsigned long long)line, shown, (unsigned long long)first);
+    *done_p = done != NULL && akin_id_set_has_line(done, line);
+    return AKIN_ERR_EXISTS;
+}

@@ -124,17 +124,26 @@ static void release_slot(akin_kv_cache_t *cache, uint32_t slot)
     akini_kv_slot_map_add(&cache->free, slot);
 }
 
+/* Blocks are parked in the order of their release, but for those that came
+ * back in between. */
+static void park(akin_kv_cache_t *cache, uint32_t slot)
+{
+    list_remove(cache, slot);
+    uint32_t older = cache->lists[AKINI_KV_LIST_PARKED].newest;
+    while (older != AKINI_KV_NONE &&
+           cache->slots[older].released > cache->slots[slot].released)
+        older = cache->slots[older].older;
+    list_insert_after(cache, AKINI_KV_LIST_PARKED, slot, older);
+}
+
 static void evict(akin_kv_cache_t *cache)
 {
-    akini_kv_list_t *idle = &cache->lists[AKINI_KV_LIST_IDLE];
-    akini_kv_list_t *parked = &cache->lists[AKINI_KV_LIST_PARKED];
+    const akini_kv_list_t *idle = &cache->lists[AKINI_KV_LIST_IDLE];
     while (idle->n > 0 &&
-           akini_kv_prefix_index_has_children(&cache->index, idle->oldest)) {
-        uint32_t slot = idle->oldest;
-        list_remove(cache, slot);
-        list_insert_after(cache, AKINI_KV_LIST_PARKED, slot, parked->newest);
-    }
-    uint32_t slot = idle->n > 0 ? idle->oldest : parked->oldest;
+           akini_kv_prefix_index_has_children(&cache->index, idle->oldest))
+        park(cache, idle->oldest);
+    uint32_t slot =
+        idle->n > 0 ? idle->oldest : cache->lists[AKINI_KV_LIST_PARKED].oldest;
     assert(slot != AKINI_KV_NONE);
     list_remove(cache, slot);
     release_slot(cache, slot);

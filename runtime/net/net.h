@@ -25,7 +25,9 @@ typedef struct akin_net_events {
     void (*message)(void *arg, uint32_t from, uint16_t type,
                     const void *payload, size_t bytes);
     /* A peer is lost: its reads have completed with AKIN_ERR_PEER and further
-     * sends to it fail. Called once per peer. */
+     * sends to it fail. Called once per successful akin_net_add_peer(). The
+     * status is AKIN_ERR_CANCELED if the peer destroyed its net in order, else
+     * AKIN_ERR_PEER. */
     void (*peer_lost)(void *arg, uint32_t rank, akin_status_t status);
     void *arg;
 } akin_net_events_t;
@@ -55,8 +57,9 @@ akin_status_t akin_net_create(const akin_net_params_t *params,
                               akin_error_t *err) AKIN_MUST_CHECK;
 
 /**
- * Close all peers (waiting at most a second for what was sent) and free.
- * Pending reads complete with AKIN_ERR_CANCELED. NULL is allowed.
+ * Close all peers (waiting at most a second for what was sent, and as long for
+ * UCX to close) and free. Pending reads complete with AKIN_ERR_CANCELED; no
+ * other callback is called. NULL is allowed.
  */
 void akin_net_destroy(akin_net_t *net);
 
@@ -80,18 +83,29 @@ akin_status_t akin_net_identity(const akin_net_t *net, void **blob_p,
  * Connect to a rank by its identity, with peer error handling, and choose how
  * its slab is read: by ucp_get where the transport has real one-sided reads,
  * else by active-message rendezvous from the owner. A lost peer may be added
- * anew with a new identity.
+ * anew with the identity of its next process; messages of the lost process
+ * that are still under way are dropped. Messages of a rank that was not added
+ * are delivered too, so that a new process can introduce itself; if the rank
+ * is connected to its predecessor, that is reported lost first.
  *
  * \param[in]  rank    below n_ranks, not the own one.
  * \param[in]  blob    from akin_net_identity() of that rank; untrusted.
  * \return AKIN_OK
  * \return AKIN_ERR_FORMAT: not an identity, another version, or cut off.
  * \return AKIN_ERR_EXISTS: the peer is connected already.
+ * \return AKIN_ERR_BUSY: it is lost, but peer_lost was not yet called.
+ * \return AKIN_ERR_PEER: the identity is that of a lost process.
  * \return AKIN_ERR_RANGE, AKIN_ERR_NOMEM, AKIN_ERR_UCX
  */
 akin_status_t akin_net_add_peer(akin_net_t *net, uint32_t rank,
                                 const void *blob, size_t bytes,
                                 akin_error_t *err) AKIN_MUST_CHECK;
+
+/**
+ * Give a peer up, as after missed heartbeats: the same follows as if UCX had
+ * found it dead, peer_lost included. Nothing happens if there is no such peer.
+ */
+void akin_net_drop_peer(akin_net_t *net, uint32_t rank);
 
 /** Whether a peer is connected and not lost. */
 int akin_net_has_peer(const akin_net_t *net, uint32_t rank);
@@ -112,7 +126,10 @@ int akin_net_is_one_sided(const akin_net_t *net, uint32_t rank);
  * \param[in] payload  may be NULL when `bytes` is 0.
  * \return AKIN_OK: it will arrive, or the peer is reported lost.
  * \return AKIN_ERR_PEER: no such peer, or it is lost.
- * \return AKIN_ERR_RANGE: longer than max_message_bytes.
+ * \return AKIN_ERR_RANGE: longer than max_message_bytes, or a reserved type.
+ * \return AKIN_ERR_FULL: the peer does not take what was sent before; nothing
+ *         was sent now. The bound is 64 MiB plus one longest message, or 32768
+ *         messages.
  * \return AKIN_ERR_NOMEM
  */
 akin_status_t akin_net_send(akin_net_t *net, uint32_t rank, uint16_t type,
@@ -128,8 +145,9 @@ typedef void (*akin_net_read_fn_t)(void *arg, akin_status_t status);
  * \param[in] offset  into the peer's slab; offset + bytes within it.
  * \param[in] local   inside the own slab, where UCX knows the memory.
  * \return AKIN_OK: started; `done` will be called exactly once.
- * \return AKIN_ERR_PEER, AKIN_ERR_RANGE, AKIN_ERR_NOMEM, AKIN_ERR_UCX: not
- *         started; `done` is never called.
+ * \return AKIN_ERR_PEER, AKIN_ERR_RANGE, AKIN_ERR_NOMEM, AKIN_ERR_UCX, and
+ *         AKIN_ERR_FULL with 65536 reads open: not started; `done` is never
+ *         called.
  */
 akin_status_t akin_net_read(akin_net_t *net, uint32_t rank, uint64_t offset,
                             void *local, size_t bytes, akin_net_read_fn_t done,

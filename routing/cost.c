@@ -176,7 +176,8 @@ bool akin_cost_observe(akin_cost_t *cost, uint32_t batch, double distinct,
     if (cost->n_reports < UINT32_MAX)
         cost->n_reports++;
 
-    double theta[N_COEFFICIENTS], squares = 0.0;
+    double theta[N_COEFFICIENTS] = {0.0};
+    double squares = 0.0;
     if (cost->n_reports < MIN_REPORTS || !solve(cost, theta, &squares) ||
         !is_varied(cost, squares))
         return true;

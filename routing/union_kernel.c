@@ -21,6 +21,8 @@
 typedef float lanes_t __attribute__((vector_size(64), aligned(4), may_alias));
 typedef int32_t lanes_int_t
     __attribute__((vector_size(64), aligned(4), may_alias));
+typedef uint32_t lanes_bits_t
+    __attribute__((vector_size(64), aligned(4), may_alias));
 
 /* Float lanes are added up to this many cells, then go to a double. */
 #define FLUSH_CELLS 512
@@ -120,7 +122,11 @@ CLONES double akini_union_refresh(const float *restrict sum,
         lanes_t active = {0};
         for (size_t i = from; i < to; i += AKINI_UNION_LANES) {
             lanes_t x = -*(const lanes_t *)(sum + i);
-            lanes_int_t tiny = x < MIN_EXPONENT;
+            lanes_bits_t shift, bits;
+            lanes_bits_t usual = (lanes_bits_t)(x >= MIN_EXPONENT);
+            memcpy(&bits, &x, sizeof(bits));
+            bits &= usual;
+            memcpy(&x, &bits, sizeof(x));
             lanes_t rounded = x * LOG2_E + ROUNDER;
             lanes_t n = rounded - ROUNDER;
             lanes_t r = (x - n * LN2_HIGH) - n * LN2_LOW;
@@ -132,10 +138,9 @@ CLONES double akini_union_refresh(const float *restrict sum,
                                            r * (1.0f / 120 +
                                                 r * (1.0f / 720 +
                                                      r * (1.0f / 5040)))))));
-            lanes_int_t shift, bits;
             memcpy(&shift, &rounded, sizeof(shift));
             memcpy(&bits, &y, sizeof(bits));
-            bits = (bits + (shift << 23)) & ~tiny;
+            bits = (bits + (shift << 23)) & usual;
             memcpy(&y, &bits, sizeof(y));
             *(lanes_t *)(idle + i) = y;
             active += 1.0f - y;

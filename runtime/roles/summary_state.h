@@ -1,0 +1,90 @@
+/* Summary state: what the adders collect and the writers show. */
+#ifndef AKIN_ROLES_SUMMARY_STATE_H
+#define AKIN_ROLES_SUMMARY_STATE_H
+
+#include "roles/histogram.h"
+#include "roles/summary.h"
+
+/* Batch sizes that are counted each on its own; larger ones share a row. */
+#define AKINI_SUMMARY_BATCHES 256
+
+/** A mean under way; n of 0 has none. */
+typedef struct akini_mean {
+    uint64_t n;
+    double sum;
+} akini_mean_t;
+
+/** Steps with one batch size. */
+typedef struct akini_summary_batch {
+    uint64_t n_steps;
+    uint64_t n_rows; /* tells the mean size of the last row */
+    akini_mean_t distinct;
+    akini_mean_t step_ns;
+} akini_summary_batch_t;
+
+/** Sums of a worker, or of the run. */
+typedef struct akini_summary_sums {
+    char *name;
+    char *role;
+    char *node;
+    char *transport;
+    uint32_t rank;
+    int is_decode;
+    uint64_t n_steps;
+    uint64_t n_rows;
+    double busy_ns;
+    akini_mean_t distinct;
+    akini_mean_t max_distinct;
+    uint64_t n_chosen;
+    uint64_t n_query_tokens;
+    uint64_t n_hit_tokens;
+    uint64_t n_blocks;
+    uint64_t n_bytes;
+    uint64_t n_shared;
+    uint64_t refused[AKIN_KV_REFUSAL_COUNT];
+    uint64_t n_lost;
+    uint64_t n_restarted;
+} akini_summary_sums_t;
+
+struct akin_summary {
+    char *model;
+    char *policy;
+    char *engine;
+    char *kernel;
+    uint32_t ep;
+    int64_t start_ns;
+    int64_t end_ns;
+    int64_t unix_s; /* time of day of the start */
+    uint64_t completed;
+    uint64_t failed;
+    uint64_t n_prompt_tokens;
+    uint64_t n_output_tokens;
+    akin_histogram_t *ttft;
+    akin_histogram_t *tpot;
+    akin_histogram_t *itl;
+    akin_histogram_t *e2el;
+    akin_histogram_t *routing;
+    akin_histogram_t *transfer;
+    akini_summary_sums_t run; /* steps: of decode workers only */
+    akini_summary_sums_t *workers;
+    uint32_t n_workers;
+    /* [0] is size 1; the last row is for sizes above AKINI_SUMMARY_BATCHES. */
+    akini_summary_batch_t batches[AKINI_SUMMARY_BATCHES + 1];
+};
+
+static inline double akini_mean_get(const akini_mean_t *mean)
+{
+    return mean->n == 0 ? 0 : mean->sum / (double)mean->n;
+}
+
+/** Seconds of the run, above 0. */
+double akini_summary_duration_s(const akin_summary_t *summary);
+
+/** Share of the run in which a worker made no step, 0 .. 1. */
+double akini_summary_idle_share(const akin_summary_t *summary,
+                                const akini_summary_sums_t *worker);
+
+/** Blocks refused, whatever the reason. */
+uint64_t akini_summary_refused(const akini_summary_sums_t *sums);
+
+#endif

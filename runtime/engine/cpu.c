@@ -124,7 +124,7 @@ static void describe(const akin_engine_t *engine, akin_engine_info_t *info_p)
     const akini_cpu_engine_t *e = (const akini_cpu_engine_t *)engine;
     *info_p = (akin_engine_info_t){
         .name = "cpu",
-        .kernel = e->kernels->name,
+        .kernels = e->kernels,
         .n_threads = e->n_threads,
         .model = &e->model->config,
     };

@@ -6,6 +6,7 @@
 #include "base/error.h"
 #include "engine/model_config.h"
 #include "kv/block.h"
+#include "math/kernels.h"
 
 #include <stdint.h>
 
@@ -37,8 +38,8 @@ typedef struct akin_engine_report {
 
 /** What an engine is. */
 typedef struct akin_engine_info {
-    const char *name;   /* "cpu", "modelled" */
-    const char *kernel; /* kernel path: "avx512", ... */
+    const char *name;              /* "cpu", "modelled" */
+    const akin_kernels_t *kernels; /* kernel path; static */
     int n_threads;
     const akin_model_config_t *model; /* borrowed from the engine */
 } akin_engine_info_t;

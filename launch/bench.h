@@ -1,0 +1,62 @@
+/* bench: what the measurements share. Each puts its time beside a reference
+ * measured in the same run, the two taking turns. */
+#ifndef AKIN_LAUNCH_BENCH_H
+#define AKIN_LAUNCH_BENCH_H
+
+#include "base/error.h"
+#include "math/kernels.h"
+
+#include <stddef.h>
+#include <stdint.h>
+
+struct json_t;
+
+#define AKIN_BENCH_MAX_ROUNDS 1000u
+
+/** Times of rounds, ours and the reference's in turn. */
+typedef struct akin_bench_rounds {
+    double seconds[AKIN_BENCH_MAX_ROUNDS];
+    double reference[AKIN_BENCH_MAX_ROUNDS];
+    uint32_t n;
+} akin_bench_rounds_t;
+
+/** Medians over the rounds: of the times, and of the ratios round by round. */
+typedef struct akin_bench_medians {
+    double seconds;
+    double reference_seconds;
+    double reference_over_ours; /* > 1: ours is faster */
+} akin_bench_medians_t;
+
+void akin_bench_medians(const akin_bench_rounds_t *rounds,
+                        akin_bench_medians_t *medians_p);
+
+/** A piece of memory. */
+typedef struct akin_bench_piece {
+    const void *data;
+    size_t bytes;
+} akin_bench_piece_t;
+
+/**
+ * Time a plain read of pieces of memory by a team of threads, each piece cut
+ * into parts of at most 256 KiB that the threads take in turn.
+ *
+ * \return seconds.
+ */
+double akin_bench_read(const akin_kernels_t *kernels,
+                       const akin_bench_piece_t *pieces, size_t n_pieces,
+                       int n_threads);
+
+/**
+ * Parse "1,2,4".
+ *
+ * \param[out] values    [max]
+ * \return how many; 0: not a list of whole numbers from 1 to `limit`.
+ */
+size_t akin_bench_parse_list(const char *text, uint32_t limit, uint32_t *values,
+                             size_t max);
+
+/** `akin bench experts` and `akin bench step`; argv[0] is the full name. */
+int akin_bench_experts_command(int argc, char **argv);
+int akin_bench_step_command(int argc, char **argv);
+
+#endif

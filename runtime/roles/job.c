@@ -1,0 +1,129 @@
+/* Job: the table of keys and what the values must satisfy together. */
+#include "roles/job.h"
+
+const akin_config_row_t akin_job_rows[] = {
+    {"model.path", AKIN_CONFIG_STRING, "", NULL, 0, 0, NULL,
+     "Model directory: config.json, tokenizer.json and the weights."},
+    {"model.name", AKIN_CONFIG_STRING, "", "", 0, 0, NULL,
+     "Name that answers carry; empty: the last part of model.path."},
+    {"engine.kind", AKIN_CONFIG_CHOICE, "", "cpu", 0, 0, "cpu",
+     "Engine that runs the model steps."},
+    {"engine.kernel", AKIN_CONFIG_CHOICE, "", "auto", 0, 0,
+     "auto|avx512|avx2|portable",
+     "Kernel path; auto takes the best one that every rank has."},
+    {"engine.threads", AKIN_CONFIG_INT, "threads", "0", 0, 4096, NULL,
+     "Threads of a rank's engine; 0 shares a host's cores among its ranks."},
+    {"roles.prefill", AKIN_CONFIG_INT, "workers", "1", 1, 4096, NULL,
+     "Prefill workers."},
+    {"roles.decode", AKIN_CONFIG_INT, "workers", "1", 1, 4096, NULL,
+     "Decode workers."},
+    {"roles.ep", AKIN_CONFIG_INT, "ranks", "1", 1, 64, NULL,
+     "Expert-parallel ranks per worker."},
+    {"roles.spare", AKIN_CONFIG_INT, "workers", "0", 0, 4096, NULL,
+     "Workers that wait to take a lost one's place."},
+    {"kv.slab", AKIN_CONFIG_SIZE, "bytes", "256MiB", 1048576.0,
+     17592186044416.0, NULL, "Memory for KV blocks on every worker rank."},
+    {"kv.block_tokens", AKIN_CONFIG_INT, "tokens", "16", 8, 64, NULL,
+     "Tokens per KV block: 8, 16, 32 or 64."},
+    {"kv.prefix_cache", AKIN_CONFIG_BOOL, "", "true", 0, 0, NULL,
+     "Keep full blocks for later prompts that begin alike."},
+    {"kv.lease", AKIN_CONFIG_TIME, "", "30s", 1e6, 3.6e12, NULL,
+     "How long a prefill worker keeps blocks that nobody released."},
+    {"prefill.chunk_tokens", AKIN_CONFIG_INT, "tokens", "256", 1, 65536, NULL,
+     "Prompt tokens of all requests in one prefill step."},
+    {"decode.max_batch", AKIN_CONFIG_INT, "requests", "64", 1, 4096, NULL,
+     "Most requests that a decode worker runs at a time."},
+    {"router.max_in_flight", AKIN_CONFIG_INT, "requests", "1024", 1, 1048576,
+     NULL, "Most requests inside the job; more wait in the input."},
+    {"router.request_timeout", AKIN_CONFIG_TIME, "", "10min", 1e6, 8.64e13,
+     NULL, "A request that takes longer fails."},
+    {"router.grace", AKIN_CONFIG_TIME, "", "10s", 0, 3.6e12, NULL,
+     "How long running requests may go on after SIGINT or SIGTERM."},
+    {"net.transfer_timeout", AKIN_CONFIG_TIME, "", "10s", 1e6, 3.6e12, NULL,
+     "A KV transfer that takes longer is given up; the prompt is recomputed."},
+    {"routing.prefill", AKIN_CONFIG_CHOICE, "", "prefix-hash", 0, 0,
+     "prefix-hash|least-loaded", "How prompts are given to prefill workers."},
+    {"routing.decode", AKIN_CONFIG_CHOICE, "", "union", 0, 0,
+     "random|rr|jsq|p2c|union", "How requests are given to decode workers."},
+    {"routing.tau", AKIN_CONFIG_FLOAT, "", "0.1", 0, 2, NULL,
+     "Width of the locality band, in cosine."},
+    {"routing.fit", AKIN_CONFIG_STRING, "", "", 0, 0, NULL,
+     "Fit file with the decode workers' centroids; empty: none."},
+    {"routing.seed", AKIN_CONFIG_INT, "", "0", 0, 9.007199254740992e15, NULL,
+     "Seed of random choices of the policies."},
+};
+
+const size_t akin_job_n_rows = sizeof(akin_job_rows) / sizeof(akin_job_rows[0]);
+
+static uint32_t u32(const akin_config_t *config, const char *key)
+{
+    return (uint32_t)akin_config_int(config, key);
+}
+
+static akin_status_t check(const akin_config_t *config, const akin_job_t *job,
+                           akin_error_t *err)
+{
+    if ((job->block_tokens & (job->block_tokens - 1)) != 0)
+        return akin_error_set(err, AKIN_ERR_CONFIG,
+                              "%s: kv.block_tokens is %u: it must be 8, 16, "
+                              "32 or 64",
+                              akin_config_origin(config, "kv.block_tokens"),
+                              job->block_tokens);
+    if (job->ep != 1)
+        return akin_error_set(err, AKIN_ERR_CONFIG,
+                              "%s: roles.ep is %u: this version runs workers "
+                              "of one rank",
+                              akin_config_origin(config, "roles.ep"), job->ep);
+    if (akin_config_int(config, "roles.spare") != 0)
+        return akin_error_set(err, AKIN_ERR_CONFIG,
+                              "%s: roles.spare: this version has no spare "
+                              "workers; leave it at 0",
+                              akin_config_origin(config, "roles.spare"));
+    if (akin_config_string(config, "routing.fit")[0] != '\0')
+        return akin_error_set(err, AKIN_ERR_CONFIG,
+                              "%s: routing.fit: no policy of this version "
+                              "reads a fit file; leave it empty",
+                              akin_config_origin(config, "routing.fit"));
+    return AKIN_OK;
+}
+
+akin_status_t akin_job_read(const akin_config_t *config, akin_job_t *job_p,
+                            akin_error_t *err)
+{
+    akin_status_t status = akin_config_check(config, err);
+    if (status != AKIN_OK)
+        return status;
+    const akin_job_t job = {
+        .model_path = akin_config_string(config, "model.path"),
+        .model_name = akin_config_string(config, "model.name"),
+        .engine = akin_config_string(config, "engine.kind"),
+        .kernel = akin_config_string(config, "engine.kernel"),
+        .n_threads = (int)akin_config_int(config, "engine.threads"),
+        .n_prefill = u32(config, "roles.prefill"),
+        .n_decode = u32(config, "roles.decode"),
+        .ep = u32(config, "roles.ep"),
+        .slab_bytes = akin_config_bytes(config, "kv.slab"),
+        .block_tokens = u32(config, "kv.block_tokens"),
+        .prefix_cache = akin_config_bool(config, "kv.prefix_cache"),
+        .lease_ns = akin_config_ns(config, "kv.lease"),
+        .chunk_tokens = u32(config, "prefill.chunk_tokens"),
+        .max_batch = u32(config, "decode.max_batch"),
+        .max_in_flight = u32(config, "router.max_in_flight"),
+        .prefill_policy = akin_config_string(config, "routing.prefill"),
+        .decode_policy = akin_config_string(config, "routing.decode"),
+        .seed = (uint64_t)akin_config_int(config, "routing.seed"),
+        .transfer_timeout_ns = akin_config_ns(config, "net.transfer_timeout"),
+        .request_timeout_ns = akin_config_ns(config, "router.request_timeout"),
+        .grace_ns = akin_config_ns(config, "router.grace"),
+    };
+    status = check(config, &job, err);
+    if (status != AKIN_OK)
+        return status;
+    *job_p = job;
+    return AKIN_OK;
+}
+
+uint32_t akin_job_n_ranks(const akin_job_t *job)
+{
+    return 1 + (job->n_prefill + job->n_decode) * job->ep;
+}

@@ -1,0 +1,63 @@
+/* Job: the keys of the job file and their values as the roles use them. */
+#ifndef AKIN_ROLES_JOB_H
+#define AKIN_ROLES_JOB_H
+
+#include "base/config.h"
+#include "base/error.h"
+
+#include <stddef.h>
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/** The table of keys. */
+extern const akin_config_row_t akin_job_rows[];
+extern const size_t akin_job_n_rows;
+
+/** A job; strings are borrowed from the config. */
+typedef struct akin_job {
+    const char *model_path;
+    const char *model_name; /* served name */
+    const char *engine;
+    const char *kernel;
+    int n_threads; /* 0: the cores of a rank */
+    uint32_t n_prefill;
+    uint32_t n_decode;
+    uint32_t ep;
+    uint64_t slab_bytes;
+    uint32_t block_tokens;
+    int prefix_cache;
+    int64_t lease_ns;
+    uint32_t chunk_tokens;  /* prefill tokens per step */
+    uint32_t max_batch;     /* requests in a decode step */
+    uint32_t max_in_flight; /* requests admitted at a time */
+    const char *prefill_policy;
+    const char *decode_policy;
+    uint64_t seed;
+    int64_t transfer_timeout_ns;
+    int64_t request_timeout_ns;
+    int64_t grace_ns;
+} akin_job_t;
+
+/**
+ * Read the values out and check what the table cannot: numbers that must fit
+ * together.
+ *
+ * \param[in]  config  over akin_job_rows; must outlive the job.
+ * \param[out] err     names the keys.
+ * \return AKIN_OK
+ * \return AKIN_ERR_CONFIG
+ */
+akin_status_t akin_job_read(const akin_config_t *config, akin_job_t *job_p,
+                            akin_error_t *err) AKIN_MUST_CHECK;
+
+/** Ranks of the job: router, prefill and decode workers of `ep` ranks each. */
+uint32_t akin_job_n_ranks(const akin_job_t *job);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

@@ -287,6 +287,7 @@ static akini_kv_transfer_t *find_expired(const akin_kv_transfers_t *transfers,
 
 int64_t akin_kv_transfers_expire(akin_kv_transfers_t *transfers, int64_t now_ns)
 {
+    feed_starved(transfers);
     if (transfers->next_deadline_ns <= now_ns) {
         akini_kv_transfer_t *t;
         while ((t = find_expired(transfers, now_ns)) != NULL)

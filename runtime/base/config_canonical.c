@@ -3,9 +3,13 @@
 
 #include <stdlib.h>
 #include <string.h>
+#include <unistr.h>
 
 static void string_write(const char *text, FILE *stream)
 {
+    size_t bytes = strlen(text);
+    /* A name of a file may be any bytes, but the form is always UTF-8. */
+    int is_utf8 = u8_check((const uint8_t *)text, bytes) == NULL;
     (void)fputc('"', stream);
     for (const char *p = text; *p != '\0'; p++) {
         unsigned char c = (unsigned char)*p;
@@ -15,7 +19,7 @@ static void string_write(const char *text, FILE *stream)
             (void)fputs("\\n", stream);
         else if (c == '\t')
             (void)fputs("\\t", stream);
-        else if (c < ' ' || c == 0x7f)
+        else if (c < ' ' || c == 0x7f || (c > 0x7f && !is_utf8))
             (void)fprintf(stream, "\\x%02x", c);
         else
             (void)fputc(c, stream);

@@ -26,19 +26,18 @@ static akin_status_t at(const reader_t *reader, const config_setting_t *setting,
     return akin_error_prefix(reader->err, status, "%s:%d: ", name, line);
 }
 
+/* The source has no lists. */
 static const char *found_name(const config_setting_t *setting)
 {
     switch (config_setting_type(setting)) {
     case CONFIG_TYPE_GROUP:
         return "a group";
-    case CONFIG_TYPE_LIST:
-        return "a list";
-    case CONFIG_TYPE_ARRAY:
-        return "an array";
     case CONFIG_TYPE_BOOL:
         return "true or false";
     case CONFIG_TYPE_STRING:
         return "text";
+    case CONFIG_TYPE_FLOAT:
+        return "a number with a fraction";
     default:
         return "a number";
     }

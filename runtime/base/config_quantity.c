@@ -194,7 +194,7 @@ void akini_config_float_format(double value,
     c_locale_leave(mine, before);
     /* libconfig takes 3 for an integer, and older ones take 1e-05 for two
      * words. */
-    if (strchr(buffer, '.') == NULL) {
+    if (strchr(buffer, '.') == NULL && isfinite(value)) {
         char exponent[8];
         size_t digits = strcspn(buffer, "e");
         (void)snprintf(exponent, sizeof(exponent), "%.7s", buffer + digits);

@@ -197,9 +197,9 @@ static akin_status_t include(akini_config_source_t *source, scan_t *scan,
     else if (scan->depth + 1 >= AKINI_CONFIG_SOURCE_DEPTH_MAX)
         fault = "files include each other more than 8 deep; does one include "
                 "itself?";
-    else if (source->want_value)
+    else if (source->lexer.last == AKINI_CONFIG_LAST_EQUALS)
         fault = "@include cannot stand for a value";
-    else if (++source->items > AKINI_CONFIG_SOURCE_ITEMS_MAX)
+    else if (++source->lexer.items > AKINI_CONFIG_ITEMS_MAX)
         fault = "more than 8192 settings and includes";
     if (fault != NULL)
         return akin_error_set(err, AKIN_ERR_CONFIG, "%s:%d: %s", scan->name,
@@ -215,62 +215,6 @@ static akin_status_t include(akini_config_source_t *source, scan_t *scan,
     return span_start(source, scan, err);
 }
 
-/* Count what is bounded: nesting and items. */
-static const char *count(akini_config_source_t *source, char c)
-{
-    if (c == '{' || c == '(' || c == '[')
-        source->nesting++;
-    else if ((c == '}' || c == ')' || c == ']') && source->nesting > 0)
-        source->nesting--;
-    else if (c == '=' || c == ':' || c == ',')
-        source->items++;
-    if (source->nesting > AKINI_CONFIG_SOURCE_NESTING_MAX)
-        return "groups are nested more than 16 deep";
-    if (source->items > AKINI_CONFIG_SOURCE_ITEMS_MAX)
-        return "more than 8192 settings";
-    return NULL;
-}
-
-static int is_space(char c)
-{
-    return c == ' ' || c == '\t' || c == '\n' || c == '\r' || c == '\f';
-}
-
-static int is_name(char c)
-{
-    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') ||
-           (c >= '0' && c <= '9') || c == '_' || c == '-' || c == '*' ||
-           c == '.' || c == '+';
-}
-
-/* Bytes of the token at scan->p, 0 if it is refused. */
-static size_t token(akini_config_source_t *source, scan_t *scan,
-                    akin_error_t *err)
-{
-    const char *p = scan->p;
-    if (is_space(*p))
-        return 1;
-    if (*p == '#' || (p[0] == '/' && (p[1] == '/' || p[1] == '*')))
-        return akini_config_token_comment(p, err);
-    int want_value = source->want_value;
-    const char *fault = count(source, *p);
-    if (fault != NULL) {
-        (void)akin_error_set(err, AKIN_ERR_CONFIG, "%s", fault);
-        return 0;
-    }
-    source->want_value = *p == '=' || *p == ':';
-    if (*p == '"')
-        return akini_config_token_string(p, err);
-    if (*p == '{' || *p == '(' || *p == '[')
-        return 1;
-    if (want_value)
-        return akini_config_token_value(p, err);
-    size_t length = 0;
-    while (is_name(p[length]))
-        length++;
-    return length > 0 ? length : 1;
-}
-
 static akin_status_t scan_all(akini_config_source_t *source, scan_t *scan,
                               akin_error_t *err)
 {
@@ -281,7 +225,7 @@ static akin_status_t scan_all(akini_config_source_t *source, scan_t *scan,
                 return status;
             continue;
         }
-        size_t length = token(source, scan, err);
+        size_t length = akini_config_token(&source->lexer, scan->p, err);
         akin_status_t status = AKIN_ERR_CONFIG;
         if (length > 0)
             status = append(source, scan->p, length, err);

@@ -3,19 +3,14 @@
 #ifndef AKIN_BASE_CONFIG_SOURCE_H
 #define AKIN_BASE_CONFIG_SOURCE_H
 
-#include "base/error.h"
+#include "base/config_token.h"
 
 #include <stddef.h>
 
-/* Bounds of a job file. libconfig's parser recurses and its groups are lists
- * that are searched for every new setting; far larger input would take seconds
- * or exhaust a stack. */
-#define AKINI_CONFIG_SOURCE_BYTES_MAX                                          \
-    ((size_t)1 << 20)                      /* with its includes                \
-                                            */
-#define AKINI_CONFIG_SOURCE_ITEMS_MAX 8192 /* settings, elements, includes */
-#define AKINI_CONFIG_SOURCE_NESTING_MAX 16 /* groups, lists, arrays */
-#define AKINI_CONFIG_SOURCE_DEPTH_MAX 8    /* files within files */
+/* Bounds of a job file together with its includes: none is nearly as large,
+ * and a file that includes itself ends somewhere. */
+#define AKINI_CONFIG_SOURCE_BYTES_MAX ((size_t)1 << 20)
+#define AKINI_CONFIG_SOURCE_DEPTH_MAX 8
 
 /* From merged line `line` on, text comes from `name`, where that line has
  * number `line_in_file`. */
@@ -30,9 +25,7 @@ typedef struct akini_config_source {
     size_t bytes;
     size_t capacity;
     int line; /* of the next byte in the merged text, from 1 */
-    int nesting;
-    int want_value; /* the last token was '=' or ':' */
-    size_t items;
+    akini_config_lexer_t lexer; /* goes on from file to file */
     akini_config_span_t *spans;
     size_t n_spans;
     char **names;

@@ -9,7 +9,7 @@
 
 #define SHOWN_BYTES 64
 
-size_t akini_config_token_comment(const char *p, akin_error_t *err)
+static size_t comment_token(const char *p, akin_error_t *err)
 {
     if (p[0] == '#' || p[1] == '/')
         return strcspn(p, "\n");
@@ -20,7 +20,7 @@ size_t akini_config_token_comment(const char *p, akin_error_t *err)
     return 0;
 }
 
-size_t akini_config_token_string(const char *p, akin_error_t *err)
+static size_t string_token(const char *p, akin_error_t *err)
 {
     for (size_t i = 1; p[i] != '\0'; i++) {
         if (p[i] == '"')
@@ -110,7 +110,8 @@ static number_t number_check(const char *text)
     return *p == '\0' ? NUMBER_FINE : NUMBER_NONE;
 }
 
-size_t akini_config_token_value(const char *p, akin_error_t *err)
+/* A number, true or false; anything else is taken for text without quotes. */
+static size_t value_token(const char *p, akin_error_t *err)
 {
     /* What a person would take for one value: libconfig may see several. */
     size_t length = strcspn(p, " \t\r\n\f;,=:{}[]()\"#");
@@ -144,8 +145,98 @@ size_t akini_config_token_value(const char *p, akin_error_t *err)
     else
         (void)akin_error_set(err, AKIN_ERR_CONFIG,
                              "%s is %s; text stands in quotes: \"%s\"", text,
-                             is_number ? "not a number" : "text", text);
+                             is_number ? "not a number"
+                                       : "neither true, false nor a number",
+                             text);
     return 0;
+}
+
+static int is_name(char c)
+{
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') ||
+           (c >= '0' && c <= '9') || c == '_' || c == '-' || c == '*' ||
+           c == '.';
+}
+
+/* Keep a name for messages. In libconfig a dot would end it. */
+static size_t name_token(akini_config_lexer_t *lexer, const char *p,
+                         akin_error_t *err)
+{
+    size_t length = 0;
+    while (is_name(p[length]))
+        length++;
+    if (length == 0)
+        return 1;
+    size_t kept =
+        length < sizeof(lexer->name) ? length : sizeof(lexer->name) - 1;
+    memcpy(lexer->name, p, kept);
+    lexer->name[kept] = '\0';
+    const char *dot = strchr(lexer->name, '.');
+    if (dot == NULL)
+        return length;
+    (void)akin_error_set(
+        err, AKIN_ERR_CONFIG, "%s: a group is written %.*s: { %s = ...; };",
+        lexer->name, (int)(dot - lexer->name), lexer->name, dot + 1);
+    return 0;
+}
+
+/* What is wrong with a mark or the start of a string, NULL if nothing is. */
+static const char *mark_fault(akini_config_lexer_t *lexer, char c)
+{
+    if (c == '{')
+        lexer->nesting++;
+    else if (c == '}' && lexer->nesting > 0)
+        lexer->nesting--;
+    else if (c == '=' || c == ':')
+        lexer->items++;
+    else if (c == '"' && lexer->last == AKINI_CONFIG_LAST_OTHER)
+        return "text in quotes must follow an =; names have no quotes";
+    if (lexer->nesting > AKINI_CONFIG_NESTING_MAX)
+        return "groups are nested more than 16 deep";
+    if (lexer->items > AKINI_CONFIG_ITEMS_MAX)
+        return "more than 8192 settings";
+    return NULL;
+}
+
+static void list_refuse(const akini_config_lexer_t *lexer, char c,
+                        akin_error_t *err)
+{
+    if (lexer->last == AKINI_CONFIG_LAST_EQUALS)
+        (void)akin_error_set(err, AKIN_ERR_CONFIG,
+                             "%s: lists and arrays have no use here",
+                             lexer->name);
+    else
+        (void)akin_error_set(err, AKIN_ERR_CONFIG,
+                             "unexpected \"%c\"; a group is written kv: { slab "
+                             "= ...; };",
+                             c);
+}
+
+size_t akini_config_token(akini_config_lexer_t *lexer, const char *p,
+                          akin_error_t *err)
+{
+    if (*p == ' ' || *p == '\t' || *p == '\n' || *p == '\r' || *p == '\f')
+        return 1;
+    if (*p == '#' || (p[0] == '/' && (p[1] == '/' || p[1] == '*')))
+        return comment_token(p, err);
+    const char *fault = mark_fault(lexer, *p);
+    if (fault != NULL) {
+        (void)akin_error_set(err, AKIN_ERR_CONFIG, "%s", fault);
+        return 0;
+    }
+    akini_config_last_t last = lexer->last;
+    if (*p == '[' || *p == '(') {
+        list_refuse(lexer, *p, err);
+        return 0;
+    }
+    lexer->last = *p == '=' || *p == ':' ? AKINI_CONFIG_LAST_EQUALS
+                  : *p == '"'            ? AKINI_CONFIG_LAST_STRING
+                                         : AKINI_CONFIG_LAST_OTHER;
+    if (*p == '"')
+        return string_token(p, err);
+    if (last == AKINI_CONFIG_LAST_EQUALS && *p != '{')
+        return value_token(p, err);
+    return name_token(lexer, p, err);
 }
 
 size_t akini_config_token_include(const char *p, const char **path_p)

@@ -120,20 +120,25 @@ err_nomem:
                           params->n_experts);
 }
 
+static void free_list(akini_policy_record_t *head)
+{
+    while (head != NULL) {
+        akini_policy_record_t *next = head->next;
+        free(head);
+        head = next;
+    }
+}
+
 void akin_policy_destroy(akin_policy_t *policy)
 {
     if (policy == NULL)
         return;
-    akini_policy_record_t *record, *next;
-    HASH_ITER(hh, policy->records, record, next)
-    {
-        HASH_DEL(policy->records, record);
-        free(record);
-    }
-    LL_FOREACH_SAFE(policy->free_list, record, next)
-    {
-        free(record);
-    }
+    /* Every record is in one list; the hash itself holds only its table. */
+    HASH_CLEAR(hh, policy->records);
+    free_list(policy->free_list);
+    for (uint32_t w = 0;
+         policy->members != NULL && w < policy->params.n_workers; w++)
+        free_list(policy->members[w]);
     if (policy->ops->destroy != NULL)
         policy->ops->destroy(policy->self);
     free(policy->members);

@@ -140,7 +140,8 @@ static void test_non_negative(void)
             CU_ASSERT(cost.line.t0_s >= 0.0 && cost.line.a_s >= 0.0 &&
                       cost.line.b_s >= 0.0);
         }
-        for (double batch = 4.0; batch <= 48.0; batch += 4.0) {
+        for (int n = 4; n <= 48; n += 4) {
+            double batch = n;
             double distinct = CELLS * 0.9 * (1.0 - exp(-0.05 * batch));
             double exact = akin_cost_seconds(&laws[k], distinct, batch);
             gap += fabs(akin_cost_seconds(&cost.line, distinct, batch) - exact);

@@ -244,8 +244,11 @@ int akini_messages_dispatch(akin_net_t *net)
         if (item->frame.type > AKINI_FRAME_LAST_USER) {
             akini_peer_t *peer = &net->peers[item->rank];
             if (item->frame.type == AKINI_FRAME_GOODBYE &&
-                peer->incarnation == item->frame.from_incarnation)
+                peer->incarnation == item->frame.from_incarnation) {
                 akini_peer_fail(peer, AKIN_ERR_CANCELED);
+                /* UCX may have seen the end of the connection first. */
+                peer->loss = AKIN_ERR_CANCELED;
+            }
         } else {
             net->stats.messages_received++;
             net->stats.bytes_received += item->frame.length;

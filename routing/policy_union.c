@@ -3,6 +3,7 @@
  * expected to activate (ALGORITHMS.md 5, one rank per worker). */
 #include "routing/policy_union.h"
 
+#include "routing/dot.h"
 #include "routing/policy_impl.h"
 #include "routing/union_kernel.h"
 
@@ -123,8 +124,7 @@ static uint32_t choose_union(const akin_policy_t *policy,
         if (eligible[w] == 0)
             continue;
         const worker_state_t *worker = &state->workers[w];
-        double gain =
-            akini_union_gain(worker->idle, state->rates, state->padded);
+        double gain = akini_dot(worker->idle, state->rates, state->padded);
         costs[w] = marginal_cost(&state->cost.line, worker, gain,
                                  (double)policy->in_flight[w]);
         if (costs[w] < least)

@@ -1,11 +1,13 @@
 /* Loops of the policy `union` over the cells (layer, expert) of a model.
  *
- * Arrays that a kernel writes or sums have a multiple of AKINI_UNION_LANES
- * elements, those at the end zero. Every sum runs in AKINI_UNION_LANES fixed
+ * Arrays that a kernel writes or sums have a multiple of AKINI_LANES
+ * elements, those at the end zero. Every sum runs in AKINI_LANES fixed
  * lanes and the build forbids fused multiply-add, so the result is the same to
  * the bit whatever instruction set serves the call. */
 #ifndef AKIN_ROUTING_UNION_KERNEL_H
 #define AKIN_ROUTING_UNION_KERNEL_H
+
+#include "routing/lanes.h"
 
 #include <stddef.h>
 #include <stdint.h>
@@ -14,13 +16,10 @@
 extern "C" {
 #endif
 
-enum { AKINI_UNION_LANES = 16 };
-
 /** Cells rounded up to whole lanes. */
 static inline size_t akini_union_padded(size_t cells)
 {
-    return (cells + AKINI_UNION_LANES - 1) / AKINI_UNION_LANES *
-           AKINI_UNION_LANES;
+    return (cells + AKINI_LANES - 1) / AKINI_LANES * AKINI_LANES;
 }
 
 /**
@@ -55,9 +54,6 @@ void akini_union_subtract(float *sum, const float *surprise, size_t padded);
  * \return expected distinct experts, the sum of 1 - idle.
  */
 double akini_union_refresh(const float *sum, float *idle, size_t padded);
-
-/** Distinct experts that a request adds: the sum of idle * rates. */
-double akini_union_gain(const float *idle, const float *rates, size_t padded);
 
 #ifdef __cplusplus
 }

@@ -91,20 +91,6 @@ static void test_refresh(void)
     CU_ASSERT_EQUAL(akini_union_refresh(huge, none, 16), 16.0);
 }
 
-static void test_gain(void)
-{
-    static float idle[N], rates[N];
-    double exact = 0.0;
-    for (int i = 0; i < N; i++) {
-        idle[i] = (float)akin_rng_uniform(3, 0, (uint64_t)i);
-        rates[i] = draw_rate((uint64_t)i);
-        exact += (double)idle[i] * (double)rates[i];
-    }
-    CU_ASSERT_DOUBLE_EQUAL(akini_union_gain(idle, rates, N), exact,
-                           1e-6 * exact);
-    CU_ASSERT_EQUAL(akini_union_gain(idle, rates, 0), 0.0);
-}
-
 static void test_add_and_subtract(void)
 {
     static float sum[N], part[N], before[N];
@@ -122,35 +108,11 @@ static void test_add_and_subtract(void)
         CU_ASSERT_EQUAL(sum[i], fmaxf(before[i] - part[i], 0.0f));
 }
 
-/* Sums over lanes in the order that the header promises, so any two machines
- * agree to the bit. */
-static void test_gain_order(void)
-{
-    static float idle[N], rates[N];
-    for (int i = 0; i < N; i++) {
-        idle[i] = (float)akin_rng_uniform(5, 0, (uint64_t)i);
-        rates[i] = draw_rate((uint64_t)i);
-    }
-    double expected = 0.0;
-    for (int from = 0; from < N; from += 512) {
-        float lanes[16] = {0.0f};
-        for (int i = from; i < N && i < from + 512; i++) {
-            volatile float product = idle[i] * rates[i];
-            lanes[i % 16] += product;
-        }
-        for (int lane = 0; lane < 16; lane++)
-            expected += (double)lanes[lane];
-    }
-    CU_ASSERT_EQUAL(akini_union_gain(idle, rates, N), expected);
-}
-
 static const runner_test_t tests[] = {
     {"padded", test_padded},
     {"rates", test_rates},
     {"surprise", test_surprise},
     {"refresh", test_refresh},
-    {"gain", test_gain},
-    {"gain order", test_gain_order},
     {"add and subtract", test_add_and_subtract},
 };
 

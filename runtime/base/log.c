@@ -5,6 +5,7 @@
 #include <stdarg.h>
 #include <stdatomic.h>
 #include <stddef.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <string.h>
 #include <time.h>
@@ -12,14 +13,6 @@
 
 #define LINE_BYTES 2048
 #define CUT_MARK "..."
-
-/* A new identity takes the next slot, so that a thread which is just reading
- * the present one never sees it change. Ranks identify once or twice. */
-#define IDENTITY_SLOTS 8
-
-typedef struct identity {
-    char text[40]; /* "rank 3 decode " */
-} identity_t;
 
 static const char *const level_names[] = {"error", "warn", "info", "debug",
                                           "trace"};
@@ -34,9 +27,14 @@ static const char *const subsystem_names[] = {
 /* Static storage starts at zero, which must mean "warn": what is kept is the
  * level's distance from it. */
 static atomic_int level_above_warn[AKIN_LOG_SUB_COUNT];
-static identity_t identities[IDENTITY_SLOTS];
-static atomic_uint identity_next;
-static _Atomic(const identity_t *) identity_now;
+
+/* Who writes, in words that are each read and written whole, so that no lock
+ * can be held by a thread that a fork leaves behind. A line that is written
+ * while the identity changes may mix the two. */
+#define ROLE_BYTES 16
+#define ROLE_WORDS (ROLE_BYTES / sizeof(uint64_t))
+static atomic_int rank_inverted; /* ~rank; 0: no rank is printed */
+static _Atomic(uint64_t) role_words[ROLE_WORDS];
 
 /* Index of a word of `length` bytes in a list of names, -1 if absent. */
 static int name_index(const char *const *names, size_t n, const char *word,
@@ -102,18 +100,29 @@ akin_status_t akin_log_configure(const char *spec, akin_error_t *err)
 
 void akin_log_identify(int rank, const char *role)
 {
-    unsigned slot = atomic_fetch_add(&identity_next, 1) % IDENTITY_SLOTS;
-    identity_t *identity = &identities[slot];
-    int used = 0;
-    if (rank >= 0)
-        used =
-            snprintf(identity->text, sizeof(identity->text), "rank %d ", rank);
-    else
-        identity->text[0] = '\0';
-    if (role != NULL && role[0] != '\0')
-        (void)snprintf(identity->text + used,
-                       sizeof(identity->text) - (size_t)used, "%.15s ", role);
-    atomic_store(&identity_now, identity);
+    uint64_t words[ROLE_WORDS] = {0};
+    if (role != NULL)
+        memcpy(words, role, strnlen(role, ROLE_BYTES - 1));
+    for (size_t i = 0; i < ROLE_WORDS; i++)
+        atomic_store(&role_words[i], words[i]);
+    atomic_store(&rank_inverted, rank < 0 ? 0 : ~rank);
+}
+
+/* "rank 3 decode ", without what is not known. */
+static void identity_format(char *buffer, size_t bytes)
+{
+    uint64_t words[ROLE_WORDS];
+    char role[ROLE_BYTES];
+    for (size_t i = 0; i < ROLE_WORDS; i++)
+        words[i] = atomic_load(&role_words[i]);
+    memcpy(role, words, sizeof(role));
+    role[ROLE_BYTES - 1] = '\0';
+    int number = atomic_load(&rank_inverted);
+    char rank[24] = "";
+    if (number != 0)
+        (void)snprintf(rank, sizeof(rank), "rank %d ", ~number);
+    (void)snprintf(buffer, bytes, "%s%s%s", rank, role,
+                   role[0] != '\0' ? " " : "");
 }
 
 int akin_log_enabled(akin_log_subsystem_t subsystem, akin_log_level_t level)
@@ -147,12 +156,12 @@ void akin_log_write(akin_log_subsystem_t subsystem, akin_log_level_t level,
     struct tm local;
     (void)clock_gettime(CLOCK_REALTIME, &now);
     (void)localtime_r(&now.tv_sec, &local);
-    const identity_t *identity = atomic_load(&identity_now);
+    char identity[48];
+    identity_format(identity, sizeof(identity));
     int head = snprintf(
         line, sizeof(line), "%02d:%02d:%02d.%03d %-5s %s%s: ", local.tm_hour,
         local.tm_min, local.tm_sec, (int)(now.tv_nsec / 1000000),
-        level_names[level], identity != NULL ? identity->text : "",
-        subsystem_names[subsystem]);
+        level_names[level], identity, subsystem_names[subsystem]);
     size_t used = head > 0 ? (size_t)head : 0;
     /* The last byte is kept for the newline. */
     size_t room = sizeof(line) - 1 - used;

@@ -78,7 +78,8 @@ compiled() {
 # analyzer carries the state of a va_list from one over to the next.
 tidy_one() {
     local file=$1 args=(--quiet -p "$tidy_build") out code=0
-    args+=(--extra-arg=-Wno-unknown-warning-option)
+    # Assertions stay in, since they tell the analyzer what cannot happen.
+    args+=(--extra-arg=-Wno-unknown-warning-option --extra-arg=-UNDEBUG)
     # The file that defines what analyzer.h replaces cannot be read with it.
     if [[ $file != */runtime/base/error.c && $file != */tests/* ]]; then
         args+=("--extra-arg=-include$PWD/tests/checks/analyzer.h")
@@ -101,14 +102,12 @@ check_tidy() {
 check_cppcheck() {
     need cppcheck
     need_build
-    # Values, leaks and arguments are left to clang's analyzer and to the
-    # sanitizers, which follow a value through a status and a pointer.
+    # Values are left to clang's analyzer, which follows them through a status.
     compiled | cppcheck --quiet --file-list=- --language=c --std=c11 \
         -j "$jobs" --enable=warning,performance,portability \
         --error-exitcode=1 --inline-suppr --suppress=missingIncludeSystem \
         --suppress=unmatchedSuppression --suppress=readdirCalled \
-        --suppress=uninitvar --suppress=memleak \
-        --suppress=invalidFunctionArg --library=posix \
+        --suppress=uninitvar --suppress=invalidFunctionArg --library=posix \
         --library=tests/checks/cppcheck.cfg -D__x86_64__=1 \
         -D_GNU_SOURCE -I runtime -I . -I "$build/generated"
 }

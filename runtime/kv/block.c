@@ -1,10 +1,16 @@
 /* KV block: layout of a slot, its checksum and the checks before it is used. */
 #include "kv/block.h"
 
-#include "base/hash.h"
-
 #include <assert.h>
 #include <string.h>
+
+/* The dispatching variant uses the widest vectors of the CPU at hand, with the
+ * same result: up to four times the speed of the portable one. */
+#ifdef __x86_64__
+#include <xxh_x86dispatch.h>
+#else
+#include <xxhash.h>
+#endif
 
 static_assert(sizeof(akin_kv_header_t) == 64, "part of the wire format");
 static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__,
@@ -95,9 +101,9 @@ static uint64_t payload_checksum(const akin_kv_layout_t *layout,
                                  const unsigned char *slot, uint64_t chain_hash,
                                  uint32_t n_tokens)
 {
-    return akin_hash64(slot + layout->kv_offset,
-                       layout->kv_bytes + layout->sidecar_bytes,
-                       checksum_seed(chain_hash, n_tokens));
+    return XXH3_64bits_withSeed(slot + layout->kv_offset,
+                                layout->kv_bytes + layout->sidecar_bytes,
+                                checksum_seed(chain_hash, n_tokens));
 }
 
 uint64_t akin_kv_block_checksum(const akin_kv_layout_t *layout,

@@ -51,6 +51,15 @@ static void cell(table_t *t, const char *format, ...)
         t->failed |= scols_line_set_data(t->line, t->column++, text) != 0;
 }
 
+/* A mean, or "-" where nothing was measured. */
+static void cell_mean(table_t *t, const akini_mean_t *mean)
+{
+    if (mean->n == 0)
+        cell(t, "-");
+    else
+        cell(t, "%.2f", akini_mean_get(mean));
+}
+
 static akin_status_t finish(table_t *t, FILE *file)
 {
     akin_status_t status = AKIN_OK;
@@ -95,7 +104,7 @@ static akin_status_t print_totals(const akin_summary_t *summary, FILE *file)
     cell(&t, "%" PRIu64, run->n_steps);
     row(&t);
     cell(&t, "distinct experts per decode step and layer");
-    cell(&t, "%.2f", akini_mean_get(&run->distinct));
+    cell_mean(&t, &run->distinct);
     row(&t);
     cell(&t, "prefix cache hits, %% of prompt tokens");
     cell(&t, "%.1f",
@@ -175,7 +184,7 @@ static akin_status_t print_workers(const akin_summary_t *summary, FILE *file)
         cell(&t, "%.1f", 100.0 * akini_summary_idle_share(summary, w));
         cell(&t, "%.1f",
              w->n_steps == 0 ? 0 : (double)w->n_rows / (double)w->n_steps);
-        cell(&t, "%.2f", akini_mean_get(&w->distinct));
+        cell_mean(&t, &w->distinct);
         cell(&t, "%" PRIu64, w->n_hit_tokens);
         cell(&t, "%" PRIu64, w->n_blocks);
         cell(&t, "%.1f", (double)w->n_bytes / 1048576.0);
@@ -215,7 +224,7 @@ static akin_status_t print_batches(const akin_summary_t *summary, FILE *file)
                 cell(&t, "%u-%u", low, high);
             cell(&t, "%" PRIu64, sum.n_steps);
             cell(&t, "%.3f", akini_mean_get(&sum.step_ns) / 1e6);
-            cell(&t, "%.2f", akini_mean_get(&sum.distinct));
+            cell_mean(&t, &sum.distinct);
         }
         low = high + 1;
         if (last)

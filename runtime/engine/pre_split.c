@@ -1,4 +1,10 @@
-/* Pre-split: PCRE2, anchored at every position, under a budget of steps. */
+/* Pre-split: PCRE2, anchored at every position, under a budget of steps.
+ *
+ * The interpreter, not the JIT compiler: compiled code does not count the
+ * steps of a repeated character (".*b"), so that no limit would stop it, and
+ * where there is no compiler the same text could end otherwise. Splitting
+ * takes less time than merging all the same.
+ */
 #include "engine/pre_split.h"
 
 #include "engine/utf8.h"
@@ -14,11 +20,9 @@ enum {
      * take far fewer. */
     STEPS_FREE = 1000,
     /* A run of white space costs a few steps per byte and per alternative. */
-    STEPS_PER_BYTE = 256,
+    STEPS_PER_BYTE = 64,
     STEPS_BASE = 10000000,
     HEAP_KIB = 65536,
-    JIT_STACK_START = 32768,
-    JIT_STACK_MAX = 8388608,
 };
 
 struct akini_pre_split {
@@ -29,7 +33,6 @@ struct akini_splitter {
     const pcre2_code *code;
     pcre2_match_data *match;
     pcre2_match_context *context;
-    pcre2_jit_stack *jit_stack; /* NULL until the small one overflows */
     const char *text;
     size_t n;
     size_t gap;       /* start of what no match has taken yet */
@@ -86,10 +89,12 @@ akin_status_t akini_pre_split_create(const char *regex,
     }
     int code = 0;
     PCRE2_SIZE at = 0;
+    /* Looking ahead for a character that the regex needs would cost a scan of
+     * the text at every position, outside the budget. */
+    uint32_t options = PCRE2_UTF | PCRE2_UCP | PCRE2_ANCHORED |
+                       PCRE2_NEVER_BACKSLASH_C | PCRE2_NO_START_OPTIMIZE;
     split->code = pcre2_compile((PCRE2_SPTR)rewritten, PCRE2_ZERO_TERMINATED,
-                                PCRE2_UTF | PCRE2_UCP | PCRE2_ANCHORED |
-                                    PCRE2_NEVER_BACKSLASH_C,
-                                &code, &at, NULL);
+                                options, &code, &at, NULL);
     free(rewritten);
     if (split->code == NULL) {
         unsigned char text[120] = {0};
@@ -102,8 +107,6 @@ akin_status_t akini_pre_split_create(const char *regex,
             "the regex does not compile: %s (near byte %zu of it)",
             (const char *)text, at);
     }
-    /* Without the compiler (no executable memory) matching is only slower. */
-    (void)pcre2_jit_compile(split->code, PCRE2_JIT_COMPLETE);
     *split_p = split;
     return AKIN_OK;
 }
@@ -141,7 +144,6 @@ void akini_splitter_destroy(akini_splitter_t *splitter)
         return;
     pcre2_match_data_free(splitter->match);
     pcre2_match_context_free(splitter->context);
-    pcre2_jit_stack_free(splitter->jit_stack);
     free(splitter);
 }
 
@@ -159,16 +161,6 @@ void akini_splitter_start(akini_splitter_t *splitter, const char *text,
 static int match_once(akini_splitter_t *splitter, uint32_t limit)
 {
     (void)pcre2_set_match_limit(splitter->context, limit);
-    int rc = pcre2_match(splitter->code, (PCRE2_SPTR)splitter->text,
-                         splitter->n, splitter->at, PCRE2_NO_UTF_CHECK,
-                         splitter->match, splitter->context);
-    if (rc != PCRE2_ERROR_JIT_STACKLIMIT || splitter->jit_stack != NULL)
-        return rc;
-    splitter->jit_stack =
-        pcre2_jit_stack_create(JIT_STACK_START, JIT_STACK_MAX, NULL);
-    if (splitter->jit_stack == NULL)
-        return PCRE2_ERROR_NOMEMORY;
-    pcre2_jit_stack_assign(splitter->context, NULL, splitter->jit_stack);
     return pcre2_match(splitter->code, (PCRE2_SPTR)splitter->text, splitter->n,
                        splitter->at, PCRE2_NO_UTF_CHECK, splitter->match,
                        splitter->context);

@@ -97,7 +97,7 @@ void akin_tokenizer_token(const akin_tokenizer_t *tokenizer, uint32_t id,
 
 /**
  * Streaming decoder: holds back the bytes of a UTF-8 character that is not
- * complete yet. Zero-initialise it: `akin_decoder_t decoder = {{0}};`.
+ * complete yet. Zero-initialise it: `akin_decoder_t decoder = {0};`.
  */
 typedef struct akin_decoder {
     unsigned char held[4]; /* start of an unfinished character */

@@ -192,28 +192,29 @@ ucs_status_t akini_message_arrived(void *arg, const void *header,
         return UCS_OK;
     akini_peer_t *peer = &net->peers[frame.from];
     if (!stream_admit(peer, frame.from_incarnation)) {
-        akini_net_drop(net, "message of a lost process", frame.from);
+        AKIN_LOG(NET, DEBUG, "rank %u: a late message of a lost process",
+                 (unsigned)frame.from);
         return UCS_OK;
     }
     if (frame.length != bytes || bytes > net->max_message_bytes) {
-        akini_net_drop(net, "message of a wrong length", frame.from);
+        akini_net_drop(net, "a message of a wrong length", frame.from);
         stream_fail(peer);
         return UCS_OK;
     }
     if (frame.sequence < peer->stream.next_sequence) {
-        akini_net_drop(net, "message with a used number", frame.from);
+        akini_net_drop(net, "a message with a used number", frame.from);
         return UCS_OK;
     }
     akini_item_t *item = akini_item_get(net, frame.from, bytes);
     if (item == NULL) {
-        akini_net_drop(net, "no memory for a message", frame.from);
+        akini_net_drop(net, "for want of memory, a message", frame.from);
         stream_fail(peer);
         return UCS_OK;
     }
     item->frame = frame;
     akin_status_t status = stream_insert(peer, item);
     if (status == AKIN_ERR_EXISTS) {
-        akini_net_drop(net, "message with a used number", frame.from);
+        akini_net_drop(net, "a message with a used number", frame.from);
         akini_item_put(item);
         return UCS_OK;
     }
@@ -222,7 +223,7 @@ ucs_status_t akini_message_arrived(void *arg, const void *header,
     else
         akini_item_put(item);
     if (status != AKIN_OK) {
-        akini_net_drop(net, "message that cannot be taken in", frame.from);
+        akini_net_drop(net, "a message that cannot be taken in", frame.from);
         stream_fail(peer);
         return UCS_OK;
     }

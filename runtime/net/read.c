@@ -234,7 +234,8 @@ ucs_status_t akini_read_request_arrived(void *arg, const void *header,
         net->n_requests < AKINI_OPEN_READS)
         item = akini_item_get(net, frame.from, 0);
     if (item == NULL) {
-        akini_net_drop(net, "read request that cannot be taken in", frame.from);
+        akini_net_drop(net, "a read request that cannot be taken in",
+                       frame.from);
         return UCS_OK;
     }
     item->frame = frame;
@@ -261,7 +262,7 @@ static void answer(akini_peer_t *peer, akini_item_t *item)
         .length = inside ? bytes : 0,
     };
     if (!inside)
-        akini_net_drop(net, "read request beyond the slab", peer->rank);
+        akini_net_drop(net, "a read request beyond the slab", peer->rank);
     const unsigned char *piece =
         inside ? (const unsigned char *)net->slab + offset : NULL;
     akin_status_t status =
@@ -309,7 +310,7 @@ ucs_status_t akini_read_data_arrived(void *arg, const void *header,
     if (read == NULL || read->state != AKINI_READ_WAITING ||
         read->rank != frame.from || frame.type != AKINI_FRAME_READ_DATA ||
         peer->incarnation != frame.from_incarnation) {
-        akini_net_drop(net, "answer to no read", frame.from);
+        akini_net_drop(net, "an answer to no read", frame.from);
         return UCS_OK;
     }
     if (frame.status != AKIN_OK) {
@@ -317,7 +318,7 @@ ucs_status_t akini_read_data_arrived(void *arg, const void *header,
         return UCS_OK;
     }
     if (bytes != read->bytes || frame.length != bytes) {
-        akini_net_drop(net, "answer of a wrong length", frame.from);
+        akini_net_drop(net, "an answer of a wrong length", frame.from);
         read_finish(read, AKIN_ERR_FORMAT);
         return UCS_OK;
     }

@@ -5,6 +5,7 @@
 #include "base/log.h"
 
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/eventfd.h>
@@ -20,10 +21,15 @@
 void akini_net_drop(akin_net_t *net, const char *reason, uint32_t from)
 {
     /* A broken or hostile peer must not fill the disk. */
-    if (net->n_dropped++ < DROPS_LOGGED)
-        AKIN_LOG(NET, WARN, "dropped: %s (rank %u)", reason, (unsigned)from);
-    else
-        AKIN_LOG(NET, TRACE, "dropped: %s (rank %u)", reason, (unsigned)from);
+    if (net->n_dropped++ >= DROPS_LOGGED)
+        return;
+    char who[24] = "an unknown sender";
+    if (from < net->n_ranks)
+        snprintf(who, sizeof(who), "rank %u", (unsigned)from);
+    AKIN_LOG(NET, WARN, "%s from %s was dropped%s", reason, who,
+             net->n_dropped == DROPS_LOGGED
+                 ? "; what follows of this kind is not reported"
+                 : "");
 }
 
 akin_status_t akini_net_accept(akin_net_t *net, const void *header,
@@ -31,15 +37,17 @@ akin_status_t akini_net_accept(akin_net_t *net, const void *header,
 {
     akin_status_t status = akini_frame_unpack(header, header_bytes, frame_p);
     if (status != AKIN_OK) {
-        akini_net_drop(net, "not a frame of this version", UINT32_MAX);
+        akini_net_drop(net, "a header of another program or version",
+                       UINT32_MAX);
         return status;
     }
     if (frame_p->from >= net->n_ranks || frame_p->from == net->rank) {
-        akini_net_drop(net, "frame of no rank of the job", frame_p->from);
+        akini_net_drop(net, "a frame of no rank of the job", frame_p->from);
         return AKIN_ERR_RANGE;
     }
     if (frame_p->to_incarnation != net->incarnation) {
-        akini_net_drop(net, "frame for a lost process", frame_p->from);
+        AKIN_LOG(NET, DEBUG, "rank %u: a late frame for a lost process",
+                 (unsigned)frame_p->from);
         return AKIN_ERR_PEER;
     }
     return AKIN_OK;

@@ -1,5 +1,5 @@
 /* A rank is killed while others read from it; its supervisor starts it anew
- * and it joins without MPI. Arguments: [tcp] [successor]. */
+ * and it joins without MPI. Arguments: [tcp] [successor] [idle] [stopped]. */
 #include "net_fixture.h"
 
 #include "net/supervisor.h"
@@ -24,13 +24,15 @@ typedef struct job {
     char folder[64];
     int tcp;
     int successor; /* the new process speaks before UCX has missed the old */
+    int idle;      /* nobody reads when the rank is killed */
+    int stopped;   /* it only stops, which UCX never sees: it is given up */
     uint32_t rank;
     uint32_t size;
 } job_t;
 
 typedef struct state {
     akin_net_t *net;
-    int die;
+    const job_t *job;
     int n_lost;
     akin_status_t loss;
     int n_hello;
@@ -59,7 +61,7 @@ static void on_message(void *arg, uint32_t from, uint16_t type,
     akin_error_t err = {{0}};
     switch (type) {
     case TYPE_DIE:
-        raise(SIGKILL);
+        raise(state->job->stopped ? SIGSTOP : SIGKILL);
         break;
     case TYPE_HELLO:
         /* The loss of the predecessor was told before. */
@@ -154,6 +156,41 @@ static void publish(const job_t *job, akin_net_t *net)
     free(blob);
 }
 
+static void on_pid(void *arg, akin_status_t status)
+{
+    CHECK(status == AKIN_OK);
+    *(int *)arg = 1;
+}
+
+/* Until the victim is lost; every read has ended by then. */
+static void lose(const job_t *job, state_t *state, slot_t *slots)
+{
+    akin_net_t *net = state->net;
+    int64_t limit_ns = akin_clock_now_ns() + FIXTURE_LIMIT_NS;
+    int told = 0;
+    int64_t give_up_ns = INT64_MAX;
+    while (state->n_lost == 0 && akin_clock_now_ns() < limit_ns) {
+        if (!told && state->ok >= READS_BEFORE) {
+            if (job->rank == 0)
+                CHECK(akin_net_send(net, VICTIM, TYPE_DIE, NULL, 0) == AKIN_OK);
+            told = 1;
+            if (job->stopped)
+                give_up_ns = akin_clock_now_ns() + AKIN_NS_PER_S;
+        }
+        if (!told || !job->idle)
+            keep_reading(state, slots);
+        akin_status_t status =
+            akin_net_wait(net, give_up_ns < limit_ns ? give_up_ns : limit_ns);
+        CHECK_FATAL(status == AKIN_OK || status == AKIN_ERR_TIMEOUT);
+        /* What missed heartbeats would lead to. */
+        if (akin_clock_now_ns() >= give_up_ns)
+            akin_net_drop_peer(net, VICTIM);
+    }
+    CHECK_FATAL(state->n_lost == 1);
+    CHECK(state->loss == AKIN_ERR_PEER);
+    CHECK(state->started == state->ended);
+}
+
 static void survivor(const job_t *job, state_t *state)
 {
     akin_net_t *net = state->net;
@@ -163,25 +200,20 @@ static void survivor(const job_t *job, state_t *state)
         slots[i] = (slot_t){
             .state = state,
             .local = (unsigned char *)akin_net_slab(net) + SLAB / 2 +
-                     (size_t)i * PIECE,
+                     (size_t)(i + 1) * PIECE,
             .incarnation = 100,
         };
-    int64_t limit_ns = akin_clock_now_ns() + FIXTURE_LIMIT_NS;
-    int told = 0;
-    while (state->n_lost == 0 && akin_clock_now_ns() < limit_ns) {
-        keep_reading(state, slots);
-        if (!told && job->rank == 0 && state->ok >= READS_BEFORE) {
-            CHECK(akin_net_send(net, VICTIM, TYPE_DIE, NULL, 0) == AKIN_OK);
-            told = 1;
-        }
-        CHECK_FATAL(akin_net_wait(net, limit_ns) == AKIN_OK);
-    }
-    CHECK_FATAL(state->n_lost == 1);
-    CHECK(state->loss == AKIN_ERR_PEER);
-    CHECK(state->started == state->ended);
+    pid_t pid = 0;
+    int known = 0;
+    CHECK(akin_net_read(net, VICTIM, SLAB / 2, &pid, sizeof(pid), on_pid,
+                        &known) == AKIN_OK);
+    WAIT_FOR(net, known);
+    lose(job, state, slots);
     /* The survivors still reach each other. */
     CHECK(akin_net_send(net, other, TYPE_STILL_HERE, NULL, 0) == AKIN_OK);
     WAIT_FOR(net, state->n_still_here == 1);
+    if (job->stopped && job->rank == 0)
+        CHECK(kill(pid, SIGKILL) == 0);
     /* The new process introduces itself; its slab is another one. */
     WAIT_FOR(net, state->n_hello == 1);
     CHECK(akin_net_is_one_sided(net, VICTIM) == !job->tcp);
@@ -217,6 +249,9 @@ static int first_life(void *arg)
                                       },
                                       SLAB);
     state.net = net;
+    state.job = job;
+    pid_t pid = getpid();
+    memcpy((unsigned char *)akin_net_slab(net) + SLAB / 2, &pid, sizeof(pid));
     fixture_fill(akin_net_slab(net), SLAB / 2, 100, 0);
     if (job->rank != VICTIM)
         publish(job, net);
@@ -226,7 +261,7 @@ static int first_life(void *arg)
             CHECK(akin_net_send(net, r, TYPE_WELCOME, NULL, 0) == AKIN_OK);
     WAIT_FOR(net, state.n_welcome == job->size - 1);
     if (job->rank == VICTIM)
-        WAIT_FOR(net, state.die);
+        WAIT_FOR(net, 0);
     else
         survivor(job, &state);
     akin_net_destroy(net);
@@ -240,7 +275,7 @@ static int second_life(void *arg)
     fixture_rank = job->rank;
     if (job->tcp)
         setenv("UCX_TLS", "tcp", 1);
-    state_t state = {0};
+    state_t state = {.job = job};
     const akin_net_params_t params = {
         .rank = job->rank,
         .n_ranks = job->size,
@@ -277,6 +312,8 @@ int main(int argc, char **argv)
     for (int i = 1; i < argc; i++) {
         job.tcp |= strcmp(argv[i], "tcp") == 0;
         job.successor |= strcmp(argv[i], "successor") == 0;
+        job.idle |= strcmp(argv[i], "idle") == 0;
+        job.stopped |= strcmp(argv[i], "stopped") == 0;
     }
     CHECK_FATAL(akin_boot_launch_rank(&job.rank, &job.size) == AKIN_OK);
     CHECK_FATAL(job.size == VICTIM + 1);

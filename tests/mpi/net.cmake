@@ -1,0 +1,17 @@
+# Tests of boot and net: ranks, and the variants that differ in transport and
+# in how a rank is lost.
+akin_mpi_test(boot 3)
+akin_mpi_test(boot_crash 2)
+akin_mpi_test(boot_crash_thread 2 SOURCES test_boot_crash.c ARGS thread)
+akin_mpi_test(net_messages 3)
+akin_mpi_test(net_messages_tcp 3 SOURCES test_net_messages.c ARGS tcp)
+akin_mpi_test(net_reads 3)
+akin_mpi_test(net_reads_tcp 3 SOURCES test_net_reads.c ARGS tcp)
+akin_mpi_test(net_idle 4)
+akin_mpi_test(net_idle_tcp 4 SOURCES test_net_idle.c ARGS tcp)
+akin_mpi_test(net_loss 3)
+akin_mpi_test(net_loss_tcp 3 SOURCES test_net_loss.c ARGS tcp)
+akin_mpi_test(net_loss_idle 3 SOURCES test_net_loss.c ARGS idle)
+akin_mpi_test(net_loss_successor 3 SOURCES test_net_loss.c ARGS successor)
+akin_mpi_test(net_loss_stopped 3 SOURCES test_net_loss.c ARGS stopped)
+akin_mpi_test(net_loss_tcp_stopped 3 SOURCES test_net_loss.c ARGS tcp stopped)

@@ -70,7 +70,8 @@ typedef struct akin_kernels {
     void (*add)(float *y, const float *x, size_t n);
     /** Softmax attention of one query group over paged keys and values. */
     void (*attend)(const akin_attention_t *attention);
-    /** Sum of all 64-bit words: a plain read of memory, for measurements. */
+    /** Sum of all 64-bit words, and of the single bytes after the last whole
+     * 128: a plain read of memory, for measurements. */
     uint64_t (*read)(const void *data, size_t bytes);
 } akin_kernels_t;
 

@@ -93,11 +93,6 @@ static double model_cost(const model_t *model, uint32_t worker,
     return (in_flight + 1.0) * t_after - in_flight * t_before;
 }
 
-static void model_remove(model_t *model, uint32_t i)
-{
-    model->live[i] = model->live[--model->n_live];
-}
-
 /* Is the policy's choice the cheapest, within what floats can tell, and the
  * first by (in flight, index) where costs are the same? */
 static int is_right_choice(const model_t *model, const akin_policy_t *policy,
@@ -147,7 +142,7 @@ static void test_against_brute_force(void)
         if (model.n_live == MAX_LIVE || (model.n_live > 0 && bits >> 60 < 7)) {
             uint32_t victim = (uint32_t)(bits >> 32 & 0xffff) % model.n_live;
             akin_policy_finish(policy, model.live[victim].id);
-            model_remove(&model, victim);
+            model.live[victim] = model.live[--model.n_live];
         } else {
             uint8_t eligible[N_WORKERS];
             uint32_t least = UINT32_MAX;

@@ -18,6 +18,7 @@ typedef struct akin_command {
     int (*run)(int argc, char **argv);
 } akin_command_t;
 
+int akin_command_run(int argc, char **argv);
 int akin_command_generate(int argc, char **argv);
 int akin_command_info(int argc, char **argv);
 int akin_command_bench(int argc, char **argv);

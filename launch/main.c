@@ -11,6 +11,7 @@
 #include <string.h>
 
 static const akin_command_t commands[] = {
+    {"run", "run a batch through a job of MPI ranks", akin_command_run},
     {"generate", "run one prompt on the engine alone", akin_command_generate},
     {"info", "show versions, this machine, a model, the job file's keys",
      akin_command_info},

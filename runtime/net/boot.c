@@ -16,6 +16,7 @@
 struct akin_boot {
     uint32_t rank;
     uint32_t size;
+    uint32_t host_ranks;
     MPI_Comm role; /* MPI_COMM_NULL until akin_boot_role() */
 };
 
@@ -91,6 +92,18 @@ static akin_status_t mpi_failed(akin_error_t *err, const char *call, int code)
     return akin_error_set(err, AKIN_ERR_MPI, "%s: %s", call, text);
 }
 
+static int count_host_ranks(int *n_p)
+{
+    MPI_Comm host;
+    int code = MPI_Comm_split_type(MPI_COMM_WORLD, MPI_COMM_TYPE_SHARED, 0,
+                                   MPI_INFO_NULL, &host);
+    if (code != MPI_SUCCESS)
+        return code;
+    code = MPI_Comm_size(host, n_p);
+    (void)MPI_Comm_free(&host);
+    return code;
+}
+
 akin_status_t akin_boot_start(akin_boot_t **boot_p, akin_error_t *err)
 {
     *boot_p = NULL;
@@ -99,7 +112,7 @@ akin_status_t akin_boot_start(akin_boot_t **boot_p, akin_error_t *err)
         return akin_error_set(err, AKIN_ERR_NOMEM, "boot: out of memory");
     boot->role = MPI_COMM_NULL;
     akin_boot_set_environment();
-    int rank = 0, size = 0, provided = 0;
+    int rank = 0, size = 0, host_ranks = 1, provided = 0;
     const char *call = "MPI_Init_thread";
     int code = MPI_Init_thread(NULL, NULL, MPI_THREAD_FUNNELED, &provided);
     if (code == MPI_SUCCESS) {
@@ -114,12 +127,17 @@ akin_status_t akin_boot_start(akin_boot_t **boot_p, akin_error_t *err)
         call = "MPI_Comm_size";
         code = MPI_Comm_size(MPI_COMM_WORLD, &size);
     }
+    if (code == MPI_SUCCESS) {
+        call = "MPI_Comm_split_type";
+        code = count_host_ranks(&host_ranks);
+    }
     if (code != MPI_SUCCESS) {
         free(boot);
         return mpi_failed(err, call, code);
     }
     boot->rank = (uint32_t)rank;
     boot->size = (uint32_t)size;
+    boot->host_ranks = (uint32_t)host_ranks;
     *boot_p = boot;
     return AKIN_OK;
 }
@@ -132,6 +150,11 @@ uint32_t akin_boot_rank(const akin_boot_t *boot)
 uint32_t akin_boot_size(const akin_boot_t *boot)
 {
     return boot->size;
+}
+
+uint32_t akin_boot_host_ranks(const akin_boot_t *boot)
+{
+    return boot->host_ranks;
 }
 
 /* One rank's verdict to all of them; a success changes no message. */
@@ -197,7 +220,7 @@ akin_status_t akin_boot_broadcast(akin_boot_t *boot, akin_status_t status,
         status =
             akin_error_set(err, AKIN_ERR_NOMEM, "broadcast: %zu bytes", bytes);
     status = akin_boot_agree(boot, status, err);
-    if (status != AKIN_OK)
+    if (status != AKIN_OK || copy == NULL)
         goto err_free;
     if (boot->rank == 0)
         memcpy(copy, text, bytes);
@@ -278,7 +301,8 @@ akin_status_t akin_boot_exchange(akin_boot_t *boot, const void *blob,
     if (sizes == NULL || offsets == NULL || numbers == NULL)
         status = akin_error_set(err, AKIN_ERR_NOMEM, "exchange: out of memory");
     status = akin_boot_agree(boot, status, err);
-    if (status != AKIN_OK)
+    if (status != AKIN_OK || sizes == NULL || offsets == NULL ||
+        numbers == NULL)
         goto err_free;
     int code = MPI_Allgather(&mine, 1, MPI_UINT64_T, sizes, 1, MPI_UINT64_T,
                              MPI_COMM_WORLD);

@@ -41,6 +41,8 @@ akin_status_t akin_boot_start(akin_boot_t **boot_p,
 
 uint32_t akin_boot_rank(const akin_boot_t *boot);
 uint32_t akin_boot_size(const akin_boot_t *boot);
+/** Ranks on this host, this one included: they share its cores. */
+uint32_t akin_boot_host_ranks(const akin_boot_t *boot);
 
 /**
  * Broadcast text from rank 0 together with its hash, which every rank checks.

@@ -1,0 +1,45 @@
+/* mpirun: starts a job outside of a launcher. */
+#ifndef AKIN_LAUNCH_MPIRUN_H
+#define AKIN_LAUNCH_MPIRUN_H
+
+#include "base/error.h"
+
+#include <stdint.h>
+#include <stdio.h>
+
+/** A command and the environment that it needs on top of ours. */
+typedef struct akin_mpirun {
+    char **argv; /* NULL-terminated, owned */
+    int n;
+} akin_mpirun_t;
+
+/**
+ * The command that starts `n_ranks` ranks of this program with the same
+ * arguments.
+ *
+ * \param[in]  argc, argv  of the subcommand; argv[0] is not used.
+ * \param[in]  subcommand  "run"
+ * \param[out] command_p   for akin_mpirun_cleanup().
+ * \return AKIN_OK
+ * \return AKIN_ERR_NOMEM; AKIN_ERR_IO: the path of this program is unknown.
+ */
+akin_status_t akin_mpirun_create(uint32_t n_ranks, const char *subcommand,
+                                 int argc, char **argv,
+                                 akin_mpirun_t *command_p,
+                                 akin_error_t *err) AKIN_MUST_CHECK;
+
+void akin_mpirun_cleanup(akin_mpirun_t *command);
+
+/** Print the command with its environment as one could type it. */
+void akin_mpirun_print(const akin_mpirun_t *command, FILE *stream);
+
+/**
+ * Run it and wait. SIGINT and SIGTERM become SIGUSR1 to mpirun, which passes
+ * that one on to the ranks, so that the run can stop in order; a second one
+ * becomes SIGTERM, with which mpirun ends the job at once.
+ *
+ * \return exit code: mpirun's, or 128 + signal.
+ */
+int akin_mpirun_run(const akin_mpirun_t *command);
+
+#endif

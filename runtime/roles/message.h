@@ -1,0 +1,178 @@
+/* Message: what router, prefill and decode ranks tell each other. */
+#ifndef AKIN_ROLES_MESSAGE_H
+#define AKIN_ROLES_MESSAGE_H
+
+#include "base/error.h"
+#include "engine/sampler.h"
+#include "kv/block.h"
+#include "net/wire.h"
+#include "roles/batch_format.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/** Types on the wire: append, never reorder. */
+typedef enum akin_message_type {
+    AKIN_MESSAGE_PREFILL = 1, /* router -> prefill: a prompt */
+    AKIN_MESSAGE_PREFILLED,   /* prefill -> router: first token, blocks */
+    AKIN_MESSAGE_DECODE,      /* router -> decode: go on from these blocks */
+    AKIN_MESSAGE_TRANSFERRED, /* decode -> router: the blocks are here, or not
+                               */
+    AKIN_MESSAGE_TOKENS,      /* decode -> router: one step of all requests */
+    AKIN_MESSAGE_STEP,        /* prefill -> router: one step */
+    AKIN_MESSAGE_COUNTS,      /* decode -> router: experts of recent tokens */
+    AKIN_MESSAGE_RELEASE,     /* to prefill: the blocks are needed no more */
+    AKIN_MESSAGE_KEEP,        /* router -> prefill: extend the lease */
+    AKIN_MESSAGE_CANCEL,      /* router -> worker: forget the request */
+    AKIN_MESSAGE_STOP,        /* router -> worker: finish */
+    AKIN_MESSAGE_STATS        /* worker -> router: counters, the last word */
+} akin_message_type_t;
+
+/** Most tokens of a sequence on the wire. */
+#define AKIN_MESSAGE_MAX_TOKENS ((size_t)1 << 26)
+
+/** How a request's tokens are chosen; part of PREFILL and DECODE. */
+typedef struct akin_message_sampling {
+    akin_sampling_t sampling;
+    uint32_t max_tokens;
+    uint8_t ignore_eos;
+    uint8_t want_logprobs;
+    uint8_t n_top;
+} akin_message_sampling_t;
+
+typedef struct akin_message_prefill {
+    uint64_t id;
+    akin_message_sampling_t how;
+    uint8_t fresh;    /* non-zero: recompute everything, no cached block */
+    uint32_t *tokens; /* [n_tokens] the prompt */
+    size_t n_tokens;
+} akin_message_prefill_t;
+
+typedef struct akin_message_prefilled {
+    uint64_t id;
+    int32_t status; /* akin_status_t; not OK: nothing below counts */
+    uint32_t token; /* first token */
+    akin_token_logprob_t logprob;
+    uint32_t n_cached_blocks;     /* full blocks found in the cache */
+    uint32_t n_queried_blocks;    /* full blocks looked for */
+    akin_kv_descriptor_t *blocks; /* [n_blocks] of the prompt */
+    size_t n_blocks;
+    uint16_t *counts; /* [n_layers][n_experts] over the prompt */
+    size_t n_counts;
+} akin_message_prefilled_t;
+
+typedef struct akin_message_decode {
+    uint64_t id;
+    akin_message_sampling_t how;
+    uint32_t owner;   /* rank that holds the blocks */
+    uint32_t *tokens; /* [n_tokens] the prompt and the first token */
+    size_t n_tokens;
+    akin_kv_descriptor_t *blocks; /* [n_blocks] of the prompt */
+    size_t n_blocks;
+} akin_message_decode_t;
+
+typedef struct akin_message_transferred {
+    uint64_t id;
+    int32_t status;  /* akin_status_t */
+    uint8_t refusal; /* akin_kv_refusal_t */
+    uint32_t n_blocks;
+    uint32_t n_shared; /* blocks that were there already */
+    uint64_t bytes;
+    int64_t ns;
+} akin_message_transferred_t;
+
+/** Part of TOKENS. */
+typedef struct akin_message_token {
+    uint64_t id;
+    uint32_t token;
+    uint8_t finished; /* 0, or 1 + akin_finish_t */
+    uint8_t has_logprob;
+    akin_token_logprob_t logprob;
+} akin_message_token_t;
+
+/** One engine step, alone (STEP) or before its tokens (TOKENS). */
+typedef struct akin_message_step {
+    int64_t ns;
+    int64_t idle_ns; /* of the worker since the step before */
+    uint32_t n_rows;
+    double distinct; /* distinct experts, summed over the layers */
+} akin_message_step_t;
+
+typedef struct akin_message_tokens {
+    akin_message_step_t step;
+    akin_message_token_t *tokens; /* [n_tokens] */
+    size_t n_tokens;
+} akin_message_tokens_t;
+
+typedef struct akin_message_counts {
+    uint32_t n_tokens;
+    uint16_t *counts; /* [n_layers][n_experts] */
+    size_t n_counts;
+} akin_message_counts_t;
+
+typedef struct akin_message_stats {
+    uint64_t steps;
+    uint64_t busy_ns;
+    uint64_t total_ns;
+    uint64_t evictions;
+    uint64_t reads_one_sided;
+    uint64_t reads_rendezvous;
+    uint64_t read_bytes;
+    uint64_t leases_expired;
+} akin_message_stats_t;
+
+/*
+ * Packing appends to a packer that the caller has reset; the result is in the
+ * packer (status AKIN_ERR_NOMEM if memory ran out).
+ */
+void akin_message_pack_prefill(akin_packer_t *p,
+                               const akin_message_prefill_t *m);
+void akin_message_pack_prefilled(akin_packer_t *p,
+                                 const akin_message_prefilled_t *m);
+void akin_message_pack_decode(akin_packer_t *p, const akin_message_decode_t *m);
+void akin_message_pack_transferred(akin_packer_t *p,
+                                   const akin_message_transferred_t *m);
+void akin_message_pack_tokens(akin_packer_t *p, const akin_message_tokens_t *m);
+void akin_message_pack_step(akin_packer_t *p, const akin_message_step_t *m);
+void akin_message_pack_counts(akin_packer_t *p, const akin_message_counts_t *m);
+void akin_message_pack_id(akin_packer_t *p,
+                          uint64_t id); /* RELEASE ... CANCEL */
+void akin_message_pack_stats(akin_packer_t *p, const akin_message_stats_t *m);
+
+/*
+ * Unpacking: AKIN_OK, or AKIN_ERR_FORMAT, AKIN_ERR_RANGE or AKIN_ERR_NOMEM,
+ * and then the message owns nothing. Arrays of a message that was unpacked are
+ * its own: free() them.
+ */
+akin_status_t
+akin_message_unpack_prefill(const void *data, size_t bytes,
+                            akin_message_prefill_t *m) AKIN_MUST_CHECK;
+akin_status_t
+akin_message_unpack_prefilled(const void *data, size_t bytes,
+                              akin_message_prefilled_t *m) AKIN_MUST_CHECK;
+akin_status_t
+akin_message_unpack_decode(const void *data, size_t bytes,
+                           akin_message_decode_t *m) AKIN_MUST_CHECK;
+akin_status_t
+akin_message_unpack_transferred(const void *data, size_t bytes,
+                                akin_message_transferred_t *m) AKIN_MUST_CHECK;
+akin_status_t
+akin_message_unpack_tokens(const void *data, size_t bytes,
+                           akin_message_tokens_t *m) AKIN_MUST_CHECK;
+akin_status_t akin_message_unpack_step(const void *data, size_t bytes,
+                                       akin_message_step_t *m) AKIN_MUST_CHECK;
+akin_status_t
+akin_message_unpack_counts(const void *data, size_t bytes,
+                           akin_message_counts_t *m) AKIN_MUST_CHECK;
+akin_status_t akin_message_unpack_id(const void *data, size_t bytes,
+                                     uint64_t *id_p) AKIN_MUST_CHECK;
+akin_status_t
+akin_message_unpack_stats(const void *data, size_t bytes,
+                          akin_message_stats_t *m) AKIN_MUST_CHECK;
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

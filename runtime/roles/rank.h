@@ -1,0 +1,45 @@
+/* Rank: from the first MPI call to the last word of one rank of a job. */
+#ifndef AKIN_ROLES_RANK_H
+#define AKIN_ROLES_RANK_H
+
+#include "base/error.h"
+#include "roles/router.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/** What the command line says; only rank 0 reads the job file. */
+typedef struct akin_rank_params {
+    const char *job_path;
+    const char *const *settings; /* [n_settings] "key=value" */
+    size_t n_settings;
+    akin_router_batch_t batch;
+} akin_rank_params_t;
+
+/**
+ * Read a job: defaults, file, AKIN_* environment, settings.
+ *
+ * \param[out] config_p  owned by the caller.
+ * \param[out] job_p     borrows from the config.
+ * \return AKIN_OK
+ * \return AKIN_ERR_NOT_FOUND, AKIN_ERR_IO, AKIN_ERR_CONFIG, AKIN_ERR_NOMEM
+ */
+akin_status_t akin_rank_read_job(const akin_rank_params_t *params,
+                                 akin_config_t **config_p, akin_job_t *job_p,
+                                 akin_error_t *err) AKIN_MUST_CHECK;
+
+/**
+ * Start MPI, agree on the job, load, wire up over UCX, end MPI, and serve in
+ * this rank's role. Rank 0 prints what goes wrong.
+ *
+ * \return the rank's exit code: DESIGN.md section 9 on rank 0; on the others 0
+ *         if rank 0 knows all about the end, else 1.
+ */
+int akin_rank_run(const akin_rank_params_t *params);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

@@ -1,0 +1,376 @@
+/* Router: set-up, event loop and end of a batch run. */
+#include "roles/router.h"
+
+#include "base/clock.h"
+#include "base/log.h"
+#include "roles/router_state.h"
+
+#include <fcntl.h>
+#include <signal.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+#include <utlist.h>
+
+#define EXIT_FAILED 1
+#define EXIT_LINES 3
+#define EXIT_STOPPED 4
+
+/* How often the loop looks up without a message: progress and fsync. */
+#define TICK_NS (200 * AKIN_NS_PER_MS)
+
+/* How long the end of the workers is waited for. */
+#define STATS_NS (5 * AKIN_NS_PER_S)
+#define CLOSE_NS (2 * AKIN_NS_PER_S)
+
+/* Signals reach the one router of a process. */
+static atomic_int n_signals;
+static akin_net_t *_Atomic signal_net;
+
+static void on_signal(int number)
+{
+    (void)number;
+    if (atomic_fetch_add(&n_signals, 1) > 0)
+        _exit(EXIT_STOPPED);
+    akin_net_t *net = atomic_load(&signal_net);
+    if (net != NULL)
+        akin_net_wake(net);
+}
+
+static void catch_signals(void)
+{
+    struct sigaction action = {.sa_handler = on_signal};
+    (void)sigemptyset(&action.sa_mask);
+    (void)sigaction(SIGINT, &action, NULL);
+    (void)sigaction(SIGTERM, &action, NULL);
+    (void)sigaction(SIGUSR1, &action, NULL);
+}
+
+/* The served name: as configured, or the last part of the model's path. */
+static void set_model_name(akin_router_t *r)
+{
+    const akin_job_t *job = r->params.job;
+    const char *name = job->model_name;
+    size_t bytes = strlen(name);
+    if (bytes == 0) {
+        const char *path = job->model_path;
+        bytes = strlen(path);
+        while (bytes > 1 && path[bytes - 1] == '/')
+            bytes--;
+        name = path + bytes;
+        while (name > path && name[-1] != '/')
+            name--;
+        bytes -= (size_t)(name - path);
+    }
+    (void)snprintf(r->model_name, sizeof(r->model_name), "%.*s", (int)bytes,
+                   name);
+}
+
+static akin_status_t create_routing(akin_router_t *r, akin_error_t *err)
+{
+    const akin_job_t *job = r->params.job;
+    const akin_policy_params_t params = {
+        .n_workers = job->n_decode,
+        .n_layers = r->params.model->n_layers,
+        .n_experts = r->params.model->n_experts,
+        .top_k = r->params.model->top_k,
+        .seed = job->seed,
+    };
+    akin_status_t status =
+        akin_policy_create(job->decode_policy, &params, &r->policy, err);
+    if (status == AKIN_OK && strcmp(job->prefill_policy, "prefix-hash") == 0)
+        status =
+            akin_prefix_router_create(job->n_prefill, NULL, &r->prefix, err);
+    return status;
+}
+
+static akin_status_t create_workers(akin_router_t *r)
+{
+    const akin_job_t *job = r->params.job;
+    const uint32_t n_max =
+        job->n_prefill > job->n_decode ? job->n_prefill : job->n_decode;
+    r->prefill = calloc(job->n_prefill, sizeof(*r->prefill));
+    r->decode = calloc(job->n_decode, sizeof(*r->decode));
+    r->eligible = calloc(n_max, sizeof(*r->eligible));
+    r->loads = calloc(job->n_prefill, sizeof(*r->loads));
+    if (r->prefill == NULL || r->decode == NULL || r->eligible == NULL ||
+        r->loads == NULL)
+        return AKIN_ERR_NOMEM;
+    for (uint32_t i = 0; i < job->n_prefill; i++)
+        r->prefill[i].rank = 1 + i;
+    for (uint32_t i = 0; i < job->n_decode; i++)
+        r->decode[i].rank = 1 + job->n_prefill + i;
+    return AKIN_OK;
+}
+
+static akin_status_t open_batch(akin_router_t *r, akin_error_t *err)
+{
+    const akin_router_batch_t *batch = r->params.batch;
+    const akin_batch_output_params_t output = {
+        .path = batch->output_path,
+        .resume = batch->resume,
+        .ordered = batch->ordered,
+    };
+    const akin_batch_format_params_t format = {
+        .model = r->model_name,
+        .tokenizer = r->params.tokenizer,
+        .deterministic_ids = batch->deterministic_ids,
+    };
+    akin_batch_resume_t resume = {0};
+    akin_status_t status =
+        akin_batch_input_open(batch->input_path, 0, &r->input, err);
+    if (status == AKIN_OK)
+        status = akin_id_set_create(&r->seen);
+    if (status == AKIN_OK)
+        status = akin_id_set_create(&r->done);
+    if (status == AKIN_OK)
+        status = akin_batch_format_create(&format, &r->format);
+    if (status == AKIN_OK)
+        status =
+            akin_batch_output_open(&output, r->done, &resume, &r->output, err);
+    r->limits = (akin_request_limits_t){
+        .tokenizer = r->params.tokenizer,
+        .model = r->model_name,
+        .vocab_size = r->params.model->vocab_size,
+        .max_positions = r->params.model->max_positions,
+    };
+    r->counts.total = akin_batch_input_count(batch->input_path, 0);
+    r->counts.done = resume.n_lines;
+    return status;
+}
+
+akin_status_t akin_router_create(const akin_router_params_t *params,
+                                 akin_router_t **router_p, akin_error_t *err)
+{
+    *router_p = NULL;
+    akin_router_t *r = calloc(1, sizeof(*r));
+    if (r == NULL)
+        return akin_error_set(err, AKIN_ERR_NOMEM, "out of memory");
+    r->params = *params;
+    set_model_name(r);
+    akin_status_t status = create_routing(r, err);
+    if (status == AKIN_OK)
+        status = create_workers(r);
+    if (status == AKIN_OK)
+        status = open_batch(r, err);
+    if (status != AKIN_OK) {
+        if (status == AKIN_ERR_NOMEM)
+            (void)akin_error_set(err, status, "out of memory");
+        akin_router_destroy(r);
+        return status;
+    }
+    catch_signals();
+    *router_p = r;
+    return AKIN_OK;
+}
+
+void akin_router_destroy(akin_router_t *router)
+{
+    if (router == NULL)
+        return;
+    akini_flight_t *f, *next;
+    HASH_ITER(hh, router->by_id, f, next)
+    akini_flight_forget(router, f);
+    akin_batch_input_close(router->input);
+    if (router->output != NULL &&
+        akin_batch_output_close(router->output, NULL) != AKIN_OK)
+        AKIN_LOG(ROLES, ERROR, "the output is incomplete");
+    akin_batch_format_destroy(router->format);
+    akin_id_set_destroy(router->seen);
+    akin_id_set_destroy(router->done);
+    akin_summary_destroy(router->summary);
+    akin_policy_destroy(router->policy);
+    akin_prefix_router_destroy(router->prefix);
+    akin_packer_cleanup(&router->packer);
+    free(router->prefill);
+    free(router->decode);
+    free(router->eligible);
+    free(router->loads);
+    free(router);
+}
+
+static akin_status_t create_summary(akin_router_t *r)
+{
+    const akin_job_t *job = r->params.job;
+    const uint32_t n = job->n_prefill + job->n_decode;
+    akin_summary_worker_t *workers = calloc(n, sizeof(*workers));
+    char(*names)[32] = calloc(n, sizeof(*names));
+    akin_status_t status = AKIN_ERR_NOMEM;
+    if (workers != NULL && names != NULL) {
+        for (uint32_t i = 0; i < n; i++) {
+            int is_prefill = i < job->n_prefill;
+            (void)snprintf(names[i], sizeof(names[i]), "%s %u",
+                           is_prefill ? "prefill" : "decode",
+                           is_prefill ? i : i - job->n_prefill);
+            workers[i] = (akin_summary_worker_t){
+                .name = names[i],
+                .role = is_prefill ? "prefill" : "decode",
+                .transport = is_prefill ? akin_net_path(r->net, 1 + i) : NULL,
+                .rank = 1 + i,
+            };
+        }
+        const akin_summary_params_t params = {
+            .model = r->model_name,
+            .policy = job->decode_policy,
+            .engine = job->engine,
+            .kernel = r->params.kernel,
+            .ep = job->ep,
+            .workers = workers,
+            .n_workers = n,
+            .start_ns = akin_clock_now_ns(),
+        };
+        status = akin_summary_create(&params, &r->summary);
+    }
+    free(workers);
+    free(names);
+    return status;
+}
+
+/* Under mpirun standard error is a pipe even at a terminal; whoever started
+ * mpirun says which terminal that was. */
+static int progress_fd(void)
+{
+    const char *tty = getenv("AKIN_TTY");
+    int fd = tty != NULL ? open(tty, O_WRONLY | O_NOCTTY | O_CLOEXEC) : -1;
+    return fd >= 0 ? fd : STDERR_FILENO;
+}
+
+static uint32_t n_inside(const akin_router_t *r)
+{
+    return r->n_in[AKINI_FLIGHT_PREFILL] + r->n_in[AKINI_FLIGHT_ROUTED] +
+           r->n_in[AKINI_FLIGHT_TRANSFER] + r->n_in[AKINI_FLIGHT_DECODE];
+}
+
+static int is_finished(akin_router_t *r, int64_t now_ns)
+{
+    if (r->stop_ns == 0 && atomic_load(&n_signals) > 0) {
+        r->stop_ns = now_ns;
+        AKIN_LOG(ROLES, WARN,
+                 "stopping: %u requests are finished first, for at most %.1f s",
+                 n_inside(r),
+                 (double)r->params.job->grace_ns / (double)AKIN_NS_PER_S);
+    }
+    if (r->failure != AKIN_OK)
+        return 1;
+    if (r->stop_ns != 0)
+        return n_inside(r) == 0 ||
+               now_ns - r->stop_ns >= r->params.job->grace_ns;
+    return r->input_ended && HASH_COUNT(r->by_id) == 0;
+}
+
+static void show_progress(akin_router_t *r, int64_t now_ns)
+{
+    r->counts.running = r->n_in[AKINI_FLIGHT_PREFILL] +
+                        r->n_in[AKINI_FLIGHT_TRANSFER] +
+                        r->n_in[AKINI_FLIGHT_DECODE];
+    r->counts.waiting =
+        r->n_in[AKINI_FLIGHT_QUEUED] + r->n_in[AKINI_FLIGHT_ROUTED];
+    akin_progress_update(r->progress, &r->counts, now_ns);
+}
+
+static void serve(akin_router_t *r)
+{
+    int64_t now = akin_clock_now_ns();
+    while (!is_finished(r, now)) {
+        akini_router_read(r, now);
+        akini_router_dispatch(r, now);
+        int64_t next = akini_router_expire(r, now);
+        show_progress(r, now);
+        if (r->failure == AKIN_OK)
+            r->failure = akin_batch_output_tick(r->output, now, &r->error);
+        if (is_finished(r, now))
+            return;
+        if (next > now + TICK_NS)
+            next = now + TICK_NS;
+        if (r->input_retry_ns > now && r->input_retry_ns < next)
+            next = r->input_retry_ns;
+        akin_status_t status = akin_net_wait(r->net, next);
+        if (status != AKIN_OK && status != AKIN_ERR_TIMEOUT &&
+            r->failure == AKIN_OK)
+            r->failure = akin_error_set(&r->error, status, "network: %s",
+                                        akin_status_string(status));
+        now = akin_clock_now_ns();
+    }
+}
+
+static int all_said(const akin_router_t *r, int need_lost)
+{
+    for (uint32_t i = 0; i < r->params.job->n_prefill; i++)
+        if (!r->prefill[i].is_lost && (need_lost || !r->prefill[i].has_stats))
+            return 0;
+    for (uint32_t i = 0; i < r->params.job->n_decode; i++)
+        if (!r->decode[i].is_lost && (need_lost || !r->decode[i].has_stats))
+            return 0;
+    return 1;
+}
+
+static void wait_for_workers(akin_router_t *r, int64_t wait_ns, int need_lost)
+{
+    int64_t deadline = akin_clock_now_ns() + wait_ns;
+    while (!all_said(r, need_lost))
+        if (akin_net_wait(r->net, deadline) != AKIN_OK)
+            return;
+}
+
+static void stop_workers(akin_router_t *r)
+{
+    r->is_closing = 1;
+    for (uint32_t rank = 1; rank < akin_job_n_ranks(r->params.job); rank++)
+        if (akin_net_has_peer(r->net, rank))
+            akini_router_send(r, rank, AKIN_MESSAGE_STOP);
+    wait_for_workers(r, STATS_NS, 0);
+    /* Workers go first, so that the job's end is the router's. */
+    wait_for_workers(r, CLOSE_NS, 1);
+}
+
+static akin_status_t write_summary(akin_router_t *r, akin_error_t *err)
+{
+    const char *path = r->params.batch->summary_path;
+    akin_status_t status = akin_summary_print(r->summary, stderr);
+    if (status == AKIN_OK && path != NULL)
+        status = akin_summary_write_json(r->summary, path, err);
+    return status;
+}
+
+akin_status_t akin_router_run(akin_router_t *router, akin_net_t *net,
+                              akin_router_end_t *end_p, akin_error_t *err)
+{
+    akin_router_t *r = router;
+    r->net = net;
+    atomic_store(&signal_net, net);
+    akin_status_t status = create_summary(r);
+    if (status == AKIN_OK)
+        status = akin_progress_create(progress_fd(), &r->counts,
+                                      akin_clock_now_ns(), &r->progress);
+    if (status != AKIN_OK)
+        return akin_error_set(err, status, "out of memory");
+    serve(r);
+    int64_t now = akin_clock_now_ns();
+    int is_complete = r->input_ended && HASH_COUNT(r->by_id) == 0;
+    akin_progress_finish(r->progress, &r->counts, now);
+    akin_summary_end(r->summary, now);
+    akin_status_t closed = akin_batch_output_close(
+        r->output, r->failure == AKIN_OK ? &r->error : NULL);
+    r->output = NULL;
+    if (r->failure == AKIN_OK)
+        r->failure = closed;
+    stop_workers(r);
+    if (r->failure == AKIN_OK)
+        r->failure = write_summary(r, &r->error);
+    *end_p = (akin_router_end_t){
+        .exit_code = r->counts.failed > 0 ? EXIT_LINES : 0,
+        .n_answered = r->counts.done - r->counts.failed,
+        .n_failed = r->counts.failed,
+    };
+    if (r->stop_ns != 0 && !is_complete)
+        end_p->exit_code = EXIT_STOPPED;
+    atomic_store(&signal_net, NULL);
+    if (r->failure != AKIN_OK) {
+        end_p->exit_code = EXIT_FAILED;
+        if (err != NULL)
+            *err = r->error;
+    }
+    return r->failure;
+}

@@ -1,0 +1,195 @@
+/* The router's decisions: which worker, and what is due when. */
+#include "roles/router_state.h"
+
+#include "base/clock.h"
+#include <utlist.h>
+
+/* Prompts per prefill worker that are in work or wait for a decode worker:
+ * enough to fill chunks, few enough that a decision is not made long before
+ * its request can run. */
+#define PREFILL_AHEAD 16u
+
+void akini_router_send(akin_router_t *r, uint32_t rank,
+                       akin_message_type_t type)
+{
+    akin_status_t status = r->packer.status;
+    if (status == AKIN_OK)
+        status = akin_net_send(r->net, rank, (uint16_t)type, r->packer.data,
+                               r->packer.bytes);
+    akin_packer_reset(&r->packer);
+    /* What a lost peer was to do is begun again when its loss is told. */
+    if (status != AKIN_OK && status != AKIN_ERR_PEER && r->failure == AKIN_OK)
+        r->failure =
+            akin_error_set(&r->error, status, "cannot send to rank %u: %s",
+                           rank, akin_status_string(status));
+}
+
+void akini_router_send_id(akin_router_t *r, uint32_t rank,
+                          akin_message_type_t type, uint64_t id)
+{
+    akin_message_pack_id(&r->packer, id);
+    akini_router_send(r, rank, type);
+}
+
+uint32_t akini_router_alive(const akini_worker_t *workers, uint32_t n)
+{
+    uint32_t alive = 0;
+    for (uint32_t i = 0; i < n; i++)
+        alive += !workers[i].is_lost;
+    return alive;
+}
+
+static akin_message_sampling_t how(const akin_request_t *request)
+{
+    return (akin_message_sampling_t){
+        .sampling = request->sampling,
+        .max_tokens = request->max_tokens,
+        .ignore_eos = request->ignore_eos != 0,
+        .want_logprobs = request->want_logprobs != 0,
+        .n_top = (uint8_t)request->n_top,
+    };
+}
+
+static uint32_t choose_prefill(akin_router_t *r, const akini_flight_t *f)
+{
+    const uint32_t n = r->params.job->n_prefill;
+    uint32_t best = AKIN_ROUTING_NO_WORKER;
+    for (uint32_t i = 0; i < n; i++) {
+        r->eligible[i] = !r->prefill[i].is_lost;
+        r->loads[i] = r->prefill[i].load;
+        if (r->eligible[i] &&
+            (best == AKIN_ROUTING_NO_WORKER || r->loads[i] < r->loads[best]))
+            best = i;
+    }
+    if (r->prefix != NULL)
+        akin_prefix_router_decide(r->prefix, f->request->prompt,
+                                  f->request->n_prompt, r->loads, r->eligible,
+                                  &best);
+    return best;
+}
+
+static void dispatch_prefill(akin_router_t *r)
+{
+    const uint32_t limit =
+        PREFILL_AHEAD *
+        akini_router_alive(r->prefill, r->params.job->n_prefill);
+    akini_flight_t *f, *next;
+    DL_FOREACH_SAFE(r->lists[AKINI_FLIGHT_QUEUED], f, next)
+    {
+        if (r->n_in[AKINI_FLIGHT_PREFILL] + r->n_in[AKINI_FLIGHT_ROUTED] >=
+            limit)
+            return;
+        uint32_t w = choose_prefill(r, f);
+        if (w == AKIN_ROUTING_NO_WORKER)
+            return;
+        const akin_message_prefill_t m = {
+            .id = f->id,
+            .how = how(f->request),
+            .fresh = f->fresh != 0,
+            .tokens = f->request->prompt,
+            .n_tokens = f->request->n_prompt,
+        };
+        akin_message_pack_prefill(&r->packer, &m);
+        akini_router_send(r, r->prefill[w].rank, AKIN_MESSAGE_PREFILL);
+        f->prefill = w;
+        r->prefill[w].n_flights++;
+        r->prefill[w].load += f->request->n_prompt;
+        akini_flight_move(r, f, AKINI_FLIGHT_PREFILL);
+    }
+}
+
+static void send_decode(akin_router_t *r, akini_flight_t *f)
+{
+    const akin_request_t *request = f->request;
+    akin_message_decode_t m = {
+        .id = f->id,
+        .how = how(request),
+        .owner = r->prefill[f->prefill].rank,
+        .tokens = request->prompt,
+        .n_tokens = request->n_prompt + 1u,
+        .blocks = f->blocks,
+        .n_blocks = f->n_blocks,
+    };
+    request->prompt[request->n_prompt] = f->tokens[0];
+    akin_message_pack_decode(&r->packer, &m);
+    akini_router_send(r, r->decode[f->decode].rank, AKIN_MESSAGE_DECODE);
+}
+
+/* A request that finds no worker with room lets those behind it pass. */
+static void dispatch_decode(akin_router_t *r, int64_t now_ns)
+{
+    const akin_job_t *job = r->params.job;
+    akini_flight_t *f, *next;
+    DL_FOREACH_SAFE(r->lists[AKINI_FLIGHT_ROUTED], f, next)
+    {
+        int any = 0;
+        for (uint32_t i = 0; i < job->n_decode; i++) {
+            const akini_worker_t *w = &r->decode[i];
+            r->eligible[i] = !w->is_lost && w->n_flights < job->max_batch &&
+                             w->n_reserved + f->n_slots <= r->params.n_slots;
+            any |= r->eligible[i];
+        }
+        if (!any || now_ns < f->retry_ns)
+            continue;
+        const akin_policy_request_t request = {
+            .id = f->id,
+            .counts = f->counts,
+            .n_tokens = f->request->n_prompt,
+        };
+        uint32_t worker;
+        int64_t begin = akin_clock_now_ns();
+        akin_status_t status =
+            akin_policy_decide(r->policy, &request, r->eligible, &worker);
+        int64_t end = akin_clock_now_ns();
+        if (status != AKIN_OK) {
+            r->failure = akin_error_set(&r->error, status, "routing: %s",
+                                        akin_status_string(status));
+            return;
+        }
+        if (worker == AKIN_ROUTING_NO_WORKER)
+            continue;
+        akin_summary_add_routing(r->summary, job->n_prefill + worker,
+                                 end - begin);
+        f->decode = worker;
+        r->decode[worker].n_flights++;
+        r->decode[worker].n_reserved += f->n_slots;
+        akini_flight_move(r, f, AKINI_FLIGHT_TRANSFER);
+        send_decode(r, f);
+    }
+}
+
+void akini_router_dispatch(akin_router_t *r, int64_t now_ns)
+{
+    if (r->stop_ns == 0)
+        dispatch_prefill(r);
+    dispatch_decode(r, now_ns);
+}
+
+int64_t akini_router_expire(akin_router_t *r, int64_t now_ns)
+{
+    int64_t next_ns = INT64_MAX;
+    akini_flight_t *f, *next;
+    DL_FOREACH(r->lists[AKINI_FLIGHT_ROUTED], f)
+    {
+        if (f->keep_ns <= now_ns) {
+            akini_router_send_id(r, r->prefill[f->prefill].rank,
+                                 AKIN_MESSAGE_KEEP, f->id);
+            f->keep_ns = now_ns + r->params.job->lease_ns / 3;
+        }
+        next_ns = f->keep_ns < next_ns ? f->keep_ns : next_ns;
+        if (f->retry_ns > now_ns && f->retry_ns < next_ns)
+            next_ns = f->retry_ns;
+    }
+    for (int state = 0; state < AKINI_FLIGHT_STATES; state++) {
+        DL_FOREACH_SAFE(r->lists[state], f, next)
+        {
+            if (f->deadline_ns > now_ns)
+                next_ns = f->deadline_ns < next_ns ? f->deadline_ns : next_ns;
+            else
+                akini_router_fail(r, f, 504, "request_timeout",
+                                  "the request took longer than "
+                                  "router.request_timeout");
+        }
+    }
+    return next_ns;
+}

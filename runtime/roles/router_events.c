@@ -1,0 +1,306 @@
+/* What the workers tell the router. */
+#include "roles/router_state.h"
+
+#include "base/clock.h"
+#include "base/log.h"
+
+#include <stdlib.h>
+#include <utlist.h>
+
+/* Wait before a decode worker that had no room is asked again. */
+#define RETRY_NS (5 * AKIN_NS_PER_MS)
+
+static uint32_t prefill_of(uint32_t rank)
+{
+    return rank - 1;
+}
+
+static uint32_t decode_of(const akin_router_t *r, uint32_t rank)
+{
+    return rank - 1 - r->params.job->n_prefill;
+}
+
+static int is_prefill(const akin_router_t *r, uint32_t rank)
+{
+    return rank >= 1 && prefill_of(rank) < r->params.job->n_prefill;
+}
+
+static int is_decode(const akin_router_t *r, uint32_t rank)
+{
+    return rank > r->params.job->n_prefill &&
+           decode_of(r, rank) < r->params.job->n_decode;
+}
+
+/* Index of a worker in the summary: prefill workers first. */
+static uint32_t index_of(uint32_t rank)
+{
+    return rank - 1;
+}
+
+static size_t n_counts(const akin_router_t *r)
+{
+    const akin_kv_shape_t *shape = &r->params.layout->shape;
+    return (size_t)shape->n_layers * shape->n_experts;
+}
+
+static int is_sound(const akin_router_t *r, const akini_flight_t *f,
+                    const akin_message_prefilled_t *m)
+{
+    const uint32_t block_tokens = r->params.layout->shape.block_tokens;
+    return m->n_counts == n_counts(r) &&
+           m->token < r->params.model->vocab_size &&
+           m->n_blocks == (f->request->n_prompt - 1) / block_tokens + 1 &&
+           m->n_cached_blocks <= m->n_queried_blocks &&
+           m->n_queried_blocks <= m->n_blocks;
+}
+
+static void on_prefilled(akin_router_t *r, uint32_t from, const void *payload,
+                         size_t bytes)
+{
+    const uint32_t block_tokens = r->params.layout->shape.block_tokens;
+    akin_message_prefilled_t m;
+    akin_status_t status = akin_message_unpack_prefilled(payload, bytes, &m);
+    if (status != AKIN_OK) {
+        AKIN_LOG(ROLES, ERROR, "message of rank %u dropped: %s", from,
+                 akin_status_string(status));
+        return;
+    }
+    akini_flight_t *f = akini_flight_find(r, m.id);
+    if (f == NULL || f->state != AKINI_FLIGHT_PREFILL ||
+        r->prefill[f->prefill].rank != from) {
+        if (m.status == AKIN_OK)
+            akini_router_send_id(r, from, AKIN_MESSAGE_RELEASE, m.id);
+        free(m.blocks);
+        free(m.counts);
+        return;
+    }
+    if (m.status != AKIN_OK || !is_sound(r, f, &m)) {
+        free(m.blocks);
+        free(m.counts);
+        akini_router_fail(r, f, 500, "prefill_failed",
+                          m.status != AKIN_OK
+                              ? akin_status_string((akin_status_t)m.status)
+                              : "the prefill worker's answer makes no sense");
+        return;
+    }
+    int64_t now = akin_clock_now_ns();
+    r->prefill[f->prefill].n_flights--;
+    r->prefill[f->prefill].load -= f->request->n_prompt;
+    akini_flight_move(r, f, AKINI_FLIGHT_ROUTED);
+    f->blocks = m.blocks;
+    f->n_blocks = m.n_blocks;
+    f->counts = m.counts;
+    f->n_cached = m.n_cached_blocks * block_tokens;
+    f->keep_ns = now + r->params.job->lease_ns / 3;
+    f->retry_ns = 0;
+    akin_summary_add_prefix(r->summary, index_of(from),
+                            (uint64_t)m.n_queried_blocks * block_tokens,
+                            f->n_cached);
+    (void)akini_flight_token(r, f, m.token, &m.logprob, now);
+}
+
+/* The worker had no room after all: back to those that wait. */
+static void wait_again(akin_router_t *r, akini_flight_t *f)
+{
+    int64_t now = akin_clock_now_ns();
+    r->decode[f->decode].n_flights--;
+    r->decode[f->decode].n_reserved -= f->n_slots;
+    akin_policy_finish(r->policy, f->id);
+    akini_flight_move(r, f, AKINI_FLIGHT_ROUTED);
+    f->retry_ns = now + RETRY_NS;
+    f->keep_ns = now;
+}
+
+static void on_transferred(akin_router_t *r, uint32_t from, const void *payload,
+                           size_t bytes)
+{
+    akin_message_transferred_t m;
+    akin_status_t status = akin_message_unpack_transferred(payload, bytes, &m);
+    if (status != AKIN_OK) {
+        AKIN_LOG(ROLES, ERROR, "message of rank %u dropped: %s", from,
+                 akin_status_string(status));
+        return;
+    }
+    akini_flight_t *f = akini_flight_find(r, m.id);
+    if (f == NULL || f->state != AKINI_FLIGHT_TRANSFER ||
+        r->decode[f->decode].rank != from)
+        return;
+    const akin_summary_transfer_t transfer = {
+        .n_blocks = m.n_blocks,
+        .n_bytes = m.bytes,
+        .n_shared = m.n_shared,
+        .ns = m.ns,
+    };
+    akin_summary_add_transfer(r->summary, index_of(from), &transfer);
+    switch (m.status) {
+    case AKIN_OK:
+        akini_flight_move(r, f, AKINI_FLIGHT_DECODE);
+        break;
+    case AKIN_ERR_FULL:
+        wait_again(r, f);
+        break;
+    case AKIN_ERR_REFUSED:
+        akin_summary_add_refused(r->summary, index_of(from),
+                                 (akin_kv_refusal_t)m.refusal, 1);
+        f->fresh = 1;
+        akini_flight_restart(
+            r, f, akin_kv_refusal_string((akin_kv_refusal_t)m.refusal));
+        break;
+    case AKIN_ERR_PEER:
+    case AKIN_ERR_TIMEOUT:
+    case AKIN_ERR_CANCELED:
+        akini_flight_restart(r, f, akin_status_string((akin_status_t)m.status));
+        break;
+    default:
+        akini_router_fail(r, f, 500, "decode_failed",
+                          akin_status_string((akin_status_t)m.status));
+    }
+}
+
+static void add_step(akin_router_t *r, uint32_t from,
+                     const akin_message_step_t *m)
+{
+    const akin_summary_step_t step = {
+        .ns = m->ns,
+        .n_rows = m->n_rows,
+        .n_distinct = m->distinct / r->params.layout->shape.n_layers,
+        .max_distinct = -1.0,
+    };
+    akin_summary_add_step(r->summary, index_of(from), &step);
+}
+
+static void on_tokens(akin_router_t *r, uint32_t from, const void *payload,
+                      size_t bytes)
+{
+    akin_message_tokens_t m;
+    akin_status_t status = akin_message_unpack_tokens(payload, bytes, &m);
+    if (status != AKIN_OK) {
+        AKIN_LOG(ROLES, ERROR, "message of rank %u dropped: %s", from,
+                 akin_status_string(status));
+        return;
+    }
+    const akin_policy_step_t step = {
+        .batch = m.step.n_rows,
+        .distinct = m.step.distinct,
+        .seconds = (double)m.step.ns / (double)AKIN_NS_PER_S,
+    };
+    add_step(r, from, &m.step);
+    akin_policy_observe(r->policy, decode_of(r, from), &step);
+    int64_t now = akin_clock_now_ns();
+    for (size_t i = 0; i < m.n_tokens; i++) {
+        akini_flight_t *f = akini_flight_find(r, m.tokens[i].id);
+        if (f == NULL || f->state != AKINI_FLIGHT_DECODE ||
+            r->decode[f->decode].rank != from)
+            continue; /* it ended at a stop string, or began again */
+        if (m.tokens[i].token >= r->params.model->vocab_size)
+            akini_router_fail(r, f, 500, "decode_failed",
+                              "the decode worker's token is out of range");
+        else
+            (void)akini_flight_token(r, f, m.tokens[i].token,
+                                     &m.tokens[i].logprob, now);
+    }
+    free(m.tokens);
+}
+
+static void on_counts(akin_router_t *r, const void *payload, size_t bytes)
+{
+    akin_message_counts_t m;
+    if (akin_message_unpack_counts(payload, bytes, &m) != AKIN_OK)
+        return;
+    if (m.n_counts == n_counts(r) && m.n_tokens > 0)
+        akin_policy_observe_counts(r->policy, m.counts, m.n_tokens);
+    free(m.counts);
+}
+
+static void on_stats(akin_router_t *r, uint32_t from, const void *payload,
+                     size_t bytes)
+{
+    akin_message_stats_t m;
+    akini_worker_t *w = is_prefill(r, from) ? &r->prefill[prefill_of(from)]
+                                            : &r->decode[decode_of(r, from)];
+    w->has_stats = 1;
+    if (akin_message_unpack_stats(payload, bytes, &m) != AKIN_OK)
+        return;
+    AKIN_LOG(
+        ROLES, INFO,
+        "rank %u: %llu steps, busy %.1f %%, %llu one-sided and %llu "
+        "rendezvous reads, %llu evictions, %llu leases ended",
+        from, (unsigned long long)m.steps,
+        m.total_ns > 0 ? 100.0 * (double)m.busy_ns / (double)m.total_ns : 0.0,
+        (unsigned long long)m.reads_one_sided,
+        (unsigned long long)m.reads_rendezvous, (unsigned long long)m.evictions,
+        (unsigned long long)m.leases_expired);
+}
+
+void akin_router_on_message(void *arg, uint32_t from, uint16_t type,
+                            const void *payload, size_t bytes)
+{
+    akin_router_t *r = arg;
+    if (is_prefill(r, from) && type == AKIN_MESSAGE_PREFILLED) {
+        on_prefilled(r, from, payload, bytes);
+    } else if (is_prefill(r, from) && type == AKIN_MESSAGE_STEP) {
+        akin_message_step_t step;
+        if (akin_message_unpack_step(payload, bytes, &step) == AKIN_OK)
+            add_step(r, from, &step);
+    } else if (is_decode(r, from) && type == AKIN_MESSAGE_TRANSFERRED) {
+        on_transferred(r, from, payload, bytes);
+    } else if (is_decode(r, from) && type == AKIN_MESSAGE_TOKENS) {
+        on_tokens(r, from, payload, bytes);
+    } else if (is_decode(r, from) && type == AKIN_MESSAGE_COUNTS) {
+        on_counts(r, payload, bytes);
+    } else if (type == AKIN_MESSAGE_STATS) {
+        on_stats(r, from, payload, bytes);
+    } else {
+        AKIN_LOG(ROLES, ERROR,
+                 "message %u from rank %u dropped: not its to "
+                 "send",
+                 type, from);
+    }
+}
+
+/* Requests that a lost worker held begin again. A decode worker that reads
+ * from a lost prefill worker tells so itself. */
+static uint64_t restart_flights(akin_router_t *r, uint32_t rank)
+{
+    uint64_t n = 0;
+    akini_flight_t *f, *next;
+    for (int state = AKINI_FLIGHT_PREFILL; state < AKINI_FLIGHT_STATES; state++)
+        DL_FOREACH_SAFE(r->lists[state], f, next)
+        {
+            int at_prefill = state <= AKINI_FLIGHT_ROUTED &&
+                             r->prefill[f->prefill].rank == rank;
+            int at_decode = state >= AKINI_FLIGHT_TRANSFER &&
+                            r->decode[f->decode].rank == rank;
+            if (!at_prefill && !at_decode)
+                continue;
+            n++;
+            akini_flight_restart(r, f, "its worker is lost");
+        }
+    return n;
+}
+
+void akin_router_on_peer_lost(void *arg, uint32_t rank, akin_status_t status)
+{
+    akin_router_t *r = arg;
+    const akin_job_t *job = r->params.job;
+    akini_worker_t *w = is_prefill(r, rank) ? &r->prefill[prefill_of(rank)]
+                                            : &r->decode[decode_of(r, rank)];
+    w->is_lost = 1;
+    if (r->is_closing)
+        return;
+    AKIN_LOG(ROLES, ERROR, "%s rank %u is lost: %s",
+             is_prefill(r, rank) ? "prefill" : "decode", rank,
+             akin_status_string(status));
+    akin_summary_add_lost(r->summary, index_of(rank), restart_flights(r, rank));
+    const char *role = NULL;
+    if (akini_router_alive(r->prefill, job->n_prefill) == 0)
+        role = "prefill";
+    else if (akini_router_alive(r->decode, job->n_decode) == 0)
+        role = "decode";
+    if (role != NULL && r->failure == AKIN_OK)
+        r->failure = akin_error_set(&r->error, AKIN_ERR_PEER,
+                                    "no %s worker is left; what was finished "
+                                    "is in the output: start again with "
+                                    "--resume",
+                                    role);
+}

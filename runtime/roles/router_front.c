@@ -1,0 +1,161 @@
+/* The batch around the router: input lines to requests, answers to lines. */
+#include "roles/router_state.h"
+
+#include "base/clock.h"
+#include "base/log.h"
+#include "roles/batch_parse.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+/* How often a pipe that had nothing is looked at again. */
+#define INPUT_RETRY_NS (20 * AKIN_NS_PER_MS)
+
+static void put_line(akin_router_t *r, uint64_t sequence, const char *line,
+                     size_t bytes)
+{
+    if (r->failure != AKIN_OK)
+        return;
+    r->failure = akin_batch_output_put(r->output, sequence, line, bytes,
+                                       akin_clock_now_ns(), &r->error);
+}
+
+static void put_error(akin_router_t *r, uint64_t sequence,
+                      const akin_request_error_t *error)
+{
+    const char *line;
+    size_t bytes;
+    r->counts.done++;
+    r->counts.failed++;
+    akin_summary_add_failed(r->summary);
+    if (akin_batch_format_error(r->format, error, &line, &bytes) == AKIN_OK)
+        put_line(r, sequence, line, bytes);
+    else if (r->failure == AKIN_OK)
+        r->failure = akin_error_set(&r->error, AKIN_ERR_NOMEM,
+                                    "out of memory for an output line");
+}
+
+/* More slots than a whole slab has: the request can never run here. */
+static int is_too_big(const akin_router_t *r, const akin_request_t *request,
+                      akin_request_error_t *error)
+{
+    const uint32_t block_tokens = r->params.layout->shape.block_tokens;
+    uint64_t n_tokens = (uint64_t)request->n_prompt + request->max_tokens;
+    uint64_t n_slots = (n_tokens - 1) / block_tokens + 1;
+    if (n_slots <= r->params.n_slots)
+        return 0;
+    akin_request_error_init(error, request);
+    (void)akin_request_error_set(
+        error, 400, "max_tokens", "context_length_exceeded",
+        "prompt and answer of up to %llu tokens need %llu KV blocks, a worker "
+        "has %u: ask for less, or give the job a larger kv.slab",
+        (unsigned long long)n_tokens, (unsigned long long)n_slots,
+        r->params.n_slots);
+    return 1;
+}
+
+static void take_line(akin_router_t *r, const akin_batch_line_t *line,
+                      int64_t now_ns)
+{
+    akin_request_t *request;
+    akin_request_error_t error = {0};
+    int is_done = 0;
+    akin_status_t status = akin_batch_parse(&r->limits, line, &request, &error);
+    if (status != AKIN_ERR_NOMEM)
+        status = akin_batch_admit(r->seen, r->done, &request, &error, &is_done);
+    if (status == AKIN_ERR_NOMEM) {
+        akin_request_destroy(request);
+        r->failure = akin_error_set(&r->error, AKIN_ERR_NOMEM,
+                                    "out of memory at line %llu",
+                                    (unsigned long long)line->number);
+        return;
+    }
+    if (is_done) {
+        akin_request_destroy(request);
+        return;
+    }
+    uint64_t sequence = r->n_sequences++;
+    if (request != NULL && is_too_big(r, request, &error)) {
+        akin_request_destroy(request);
+        request = NULL;
+    }
+    if (request == NULL) {
+        put_error(r, sequence, &error);
+        return;
+    }
+    akini_flight_t *f = akini_flight_create(r, request, now_ns);
+    if (f == NULL) {
+        akin_request_destroy(request);
+        r->failure = akin_error_set(&r->error, AKIN_ERR_NOMEM,
+                                    "out of memory for a request");
+        return;
+    }
+    f->sequence = sequence;
+}
+
+void akini_router_read(akin_router_t *r, int64_t now_ns)
+{
+    while (!r->input_ended && r->stop_ns == 0 && r->failure == AKIN_OK &&
+           HASH_COUNT(r->by_id) < r->params.job->max_in_flight &&
+           now_ns >= r->input_retry_ns &&
+           akin_batch_output_room(r->output, r->n_sequences) > 0) {
+        akin_batch_line_t line;
+        akin_status_t status =
+            akin_batch_input_next(r->input, &line, &r->error);
+        if (status == AKIN_OK)
+            take_line(r, &line, now_ns);
+        else if (status == AKIN_ERR_NOT_FOUND)
+            r->input_ended = 1;
+        else if (status == AKIN_ERR_BUSY)
+            r->input_retry_ns = now_ns + INPUT_RETRY_NS;
+        else
+            r->failure = status;
+    }
+}
+
+void akini_router_answer(akin_router_t *r, akini_flight_t *f,
+                         akin_finish_t finish)
+{
+    const akin_result_t result = {
+        .tokens = f->tokens,
+        .n_tokens = f->n_tokens,
+        .text = f->text != NULL ? f->text : "",
+        .text_bytes = f->text_bytes,
+        .finish = finish,
+        .logprobs = f->logprobs,
+        .n_cached = f->n_cached,
+        .created_s = (int64_t)time(NULL),
+    };
+    const akin_summary_request_t times = {
+        .n_prompt_tokens = f->request->n_prompt,
+        .n_output_tokens = f->n_tokens,
+        .arrival_ns = f->arrival_ns,
+        .first_ns = f->first_ns,
+        .last_ns = f->last_ns,
+    };
+    const char *line;
+    size_t bytes;
+    akin_summary_add_request(r->summary, &times);
+    r->counts.done++;
+    if (akin_batch_format_result(r->format, f->request, &result, &line,
+                                 &bytes) == AKIN_OK)
+        put_line(r, f->sequence, line, bytes);
+    else if (r->failure == AKIN_OK)
+        r->failure = akin_error_set(&r->error, AKIN_ERR_NOMEM,
+                                    "out of memory for an output line");
+    akini_flight_cancel(r, f);
+    akini_flight_forget(r, f);
+}
+
+void akini_router_fail(akin_router_t *r, akini_flight_t *f, int status_code,
+                       const char *code, const char *message)
+{
+    akin_request_error_t error = {0};
+    akin_request_error_init(&error, f->request);
+    (void)akin_request_error_set(&error, status_code, NULL, code, "%s",
+                                 message);
+    put_error(r, f->sequence, &error);
+    akini_flight_cancel(r, f);
+    akini_flight_forget(r, f);
+}

@@ -1,0 +1,149 @@
+/* The router's state: requests in flight, workers, and the batch around them.
+ */
+#ifndef AKIN_ROLES_ROUTER_STATE_H
+#define AKIN_ROLES_ROUTER_STATE_H
+
+#include "engine/text_stream.h"
+#include "roles/batch_format.h"
+#include "roles/batch_input.h"
+#include "roles/batch_output.h"
+#include "roles/id_set.h"
+#include "roles/message.h"
+#include "roles/progress.h"
+#include "roles/router.h"
+#include "roles/summary.h"
+#include "routing/policy.h"
+#include "routing/prefix_hash.h"
+
+#include <uthash.h>
+
+typedef enum akini_flight_state {
+    AKINI_FLIGHT_QUEUED,   /* waits for a prefill worker */
+    AKINI_FLIGHT_PREFILL,  /* is being prefilled */
+    AKINI_FLIGHT_ROUTED,   /* prefilled; waits for a decode worker */
+    AKINI_FLIGHT_TRANSFER, /* its blocks go to its decode worker */
+    AKINI_FLIGHT_DECODE,   /* generates */
+    AKINI_FLIGHT_STATES
+} akini_flight_state_t;
+
+/** A request inside the job. */
+typedef struct akini_flight {
+    uint64_t id;
+    uint64_t sequence; /* of its output line */
+    akin_request_t *request;
+    akini_flight_state_t state;
+    uint32_t prefill; /* worker indices, once chosen */
+    uint32_t decode;
+    uint32_t n_slots;             /* that a decode worker needs for it */
+    akin_kv_descriptor_t *blocks; /* [n_blocks] at the prefill worker */
+    size_t n_blocks;
+    uint16_t *counts; /* [n_layers][n_experts] */
+    uint32_t *tokens; /* [max_tokens] generated */
+    uint32_t n_tokens;
+    akin_token_logprob_t *logprobs; /* [max_tokens] or NULL */
+    akin_text_stream_t *stream;
+    char *text;
+    size_t text_bytes;
+    uint32_t n_cached; /* prompt tokens found in the prefix cache */
+    uint32_t n_restarts;
+    int fresh; /* a block was refused: recompute without the cache */
+    int64_t arrival_ns, first_ns, last_ns;
+    int64_t deadline_ns;
+    int64_t keep_ns;  /* routed: when its lease is to be extended */
+    int64_t retry_ns; /* routed: not before */
+    UT_hash_handle hh;
+    struct akini_flight *prev, *next; /* list of its state */
+} akini_flight_t;
+
+/** A prefill or decode worker as the router sees it. */
+typedef struct akini_worker {
+    uint32_t rank;
+    int is_lost;
+    int has_stats; /* its last word came */
+    uint32_t n_flights;
+    uint32_t load;       /* prefill: tokens given to it and not done */
+    uint32_t n_reserved; /* decode: slots promised to its requests */
+} akini_worker_t;
+
+struct akin_router {
+    akin_router_params_t params;
+    akin_net_t *net;
+    /* The batch. */
+    akin_batch_input_t *input;
+    akin_batch_output_t *output;
+    akin_batch_format_t *format;
+    akin_id_set_t *seen, *done;
+    akin_request_limits_t limits;
+    akin_progress_t *progress;
+    akin_progress_counts_t counts;
+    akin_summary_t *summary;
+    char model_name[256];
+    int input_ended;
+    int64_t input_retry_ns; /* a pipe had nothing: look again then */
+    uint64_t n_sequences;
+    /* The requests. */
+    akini_flight_t *by_id;
+    akini_flight_t *lists[AKINI_FLIGHT_STATES];
+    uint32_t n_in[AKINI_FLIGHT_STATES];
+    uint64_t next_id;
+    /* The workers. */
+    akini_worker_t *prefill; /* [n_prefill] */
+    akini_worker_t *decode;  /* [n_decode] */
+    akin_policy_t *policy;
+    akin_prefix_router_t *prefix;
+    uint8_t *eligible; /* [max(n_prefill, n_decode)] */
+    uint32_t *loads;   /* [n_prefill] */
+    akin_packer_t packer;
+    /* The end. */
+    int is_closing;  /* workers were told to stop */
+    int64_t stop_ns; /* when a signal asked to stop; 0: none */
+    akin_status_t failure;
+    akin_error_t error;
+};
+
+/* router_front.c: batch lines to requests, results to output lines. */
+
+/** Take requests from the input as long as there is room. */
+void akini_router_read(akin_router_t *r, int64_t now_ns);
+/** Write the answer of a request that has all its tokens, and forget it. */
+void akini_router_answer(akin_router_t *r, akini_flight_t *f,
+                         akin_finish_t finish);
+/** Write an error line for a request, cancel it where it runs, forget it. */
+void akini_router_fail(akin_router_t *r, akini_flight_t *f, int status_code,
+                       const char *code, const char *message);
+
+/* router_flight.c: the life of a request. */
+
+akini_flight_t *akini_flight_create(akin_router_t *r, akin_request_t *request,
+                                    int64_t now_ns);
+akini_flight_t *akini_flight_find(akin_router_t *r, uint64_t id);
+void akini_flight_move(akin_router_t *r, akini_flight_t *f,
+                       akini_flight_state_t state);
+/** Drop it from every list, count and worker; frees it. */
+void akini_flight_forget(akin_router_t *r, akini_flight_t *f);
+/** Tell the workers that hold it to forget it. */
+void akini_flight_cancel(akin_router_t *r, akini_flight_t *f);
+/** Begin again from the prompt; the same tokens will come. */
+void akini_flight_restart(akin_router_t *r, akini_flight_t *f, const char *why);
+/** One more token; answers the request if it was the last one. Says whether
+ * the request goes on. */
+int akini_flight_token(akin_router_t *r, akini_flight_t *f, uint32_t token,
+                       const akin_token_logprob_t *logprob, int64_t now_ns);
+
+/* router_dispatch.c: decisions. */
+
+/** Give queued requests to prefill workers and routed ones to decode workers.
+ */
+void akini_router_dispatch(akin_router_t *r, int64_t now_ns);
+/** Keep leases alive, end what is overdue; the time of the next such thing. */
+int64_t akini_router_expire(akin_router_t *r, int64_t now_ns);
+/** Send what is in r->packer. */
+void akini_router_send(akin_router_t *r, uint32_t rank,
+                       akin_message_type_t type);
+/** Send a message that is only a request's id. */
+void akini_router_send_id(akin_router_t *r, uint32_t rank,
+                          akin_message_type_t type, uint64_t id);
+/** Workers of a kind that are left. */
+uint32_t akini_router_alive(const akini_worker_t *workers, uint32_t n);
+
+#endif

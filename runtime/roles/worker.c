@@ -1,0 +1,134 @@
+/* Worker: the event loop of prefill and decode ranks. */
+#include "roles/worker.h"
+
+#include "base/clock.h"
+#include "base/log.h"
+
+void akin_worker_send(akin_worker_t *worker, uint32_t rank,
+                      akin_message_type_t type)
+{
+    akin_status_t status = worker->packer.status;
+    if (status == AKIN_OK)
+        status = akin_net_send(worker->net, rank, (uint16_t)type,
+                               worker->packer.data, worker->packer.bytes);
+    akin_packer_reset(&worker->packer);
+    /* Without its messages a request would wait for its deadline. */
+    if (status != AKIN_OK && status != AKIN_ERR_PEER)
+        worker->failure = status;
+}
+
+void akin_worker_report(akin_worker_t *worker, const akin_stepper_job_t *job,
+                        akin_message_step_t *step_p)
+{
+    int64_t now = akin_clock_now_ns();
+    int64_t idle = now - job->ns - worker->step_end_ns;
+    worker->step_end_ns = now;
+    worker->busy_ns += job->ns;
+    worker->n_steps++;
+    *step_p = (akin_message_step_t){
+        .ns = job->ns,
+        .idle_ns = idle > 0 ? idle : 0,
+        .n_rows = job->n_tokens,
+        .distinct = job->distinct,
+    };
+}
+
+void akin_worker_refuse(const akin_worker_t *worker, uint32_t from,
+                        uint16_t type, akin_status_t status)
+{
+    (void)worker;
+    AKIN_LOG(ROLES, ERROR, "message %u from rank %u dropped: %s", type, from,
+             akin_status_string(status));
+}
+
+static void send_stats(akin_worker_t *worker)
+{
+    akin_kv_cache_stats_t cache;
+    akin_net_stats_t net;
+    akin_kv_cache_stats(worker->cache, &cache);
+    akin_net_stats(worker->net, &net);
+    akin_message_stats_t stats = {
+        .steps = worker->n_steps,
+        .busy_ns = (uint64_t)worker->busy_ns,
+        .total_ns = (uint64_t)(akin_clock_now_ns() - worker->start_ns),
+        .evictions = cache.evictions,
+        .reads_one_sided = net.reads_one_sided,
+        .reads_rendezvous = net.reads_rendezvous,
+        .read_bytes = net.read_bytes,
+    };
+    worker->role->stats(worker, &stats);
+    akin_message_pack_stats(&worker->packer, &stats);
+    akin_worker_send(worker, AKIN_ROUTER_RANK, AKIN_MESSAGE_STATS);
+}
+
+void akin_worker_on_message(void *arg, uint32_t from, uint16_t type,
+                            const void *payload, size_t bytes)
+{
+    akin_worker_t *worker = arg;
+    if (type == AKIN_MESSAGE_STOP && from == AKIN_ROUTER_RANK)
+        worker->stopping = 1;
+    else
+        worker->role->message(worker, from, type, payload, bytes);
+}
+
+void akin_worker_on_peer_lost(void *arg, uint32_t rank, akin_status_t status)
+{
+    akin_worker_t *worker = arg;
+    if (rank != AKIN_ROUTER_RANK) {
+        worker->role->peer_lost(worker, rank);
+    } else if (!worker->stopping) {
+        AKIN_LOG(ROLES, ERROR, "the router is lost: %s",
+                 akin_status_string(status));
+        worker->failure = AKIN_ERR_PEER;
+    }
+}
+
+static void wake(void *arg)
+{
+    akin_net_wake(arg);
+}
+
+/* Take back what is done and give the engine what is to be done. */
+static void turn(akin_worker_t *worker)
+{
+    akin_stepper_job_t *job = akin_stepper_finished(worker->stepper);
+    if (job != NULL)
+        worker->role->finished(worker, job);
+    job = akin_stepper_job(worker->stepper);
+    if (job == NULL || worker->stopping)
+        return;
+    job->n_rows = 0;
+    worker->role->fill(worker, job);
+    if (job->n_rows > 0)
+        akin_stepper_submit(worker->stepper);
+}
+
+akin_status_t akin_worker_run(akin_worker_t *worker)
+{
+    const akin_stepper_params_t params = {
+        .engine = worker->engine,
+        .view = worker->view,
+        .max_rows = worker->max_rows,
+        .count_routes = worker->count_routes,
+        .wake = wake,
+        .arg = worker->net,
+    };
+    akin_status_t status = akin_stepper_create(&params, &worker->stepper);
+    if (status != AKIN_OK)
+        return status;
+    worker->start_ns = akin_clock_now_ns();
+    worker->step_end_ns = worker->start_ns;
+    while (!worker->stopping && worker->failure == AKIN_OK) {
+        int64_t next = worker->role->expire(worker, akin_clock_now_ns());
+        status = akin_net_wait(worker->net, next);
+        if (status != AKIN_OK && status != AKIN_ERR_TIMEOUT)
+            worker->failure = status;
+        turn(worker);
+    }
+    akin_stepper_destroy(worker->stepper);
+    worker->stepper = NULL;
+    if (worker->failure == AKIN_OK)
+        send_stats(worker);
+    akin_packer_cleanup(&worker->packer);
+    return worker->failure;
+}

@@ -284,7 +284,7 @@ akin_status_t akini_config_source_load(akini_config_source_t *source,
                                        const char *path, akin_error_t *err)
 {
     *source = (akini_config_source_t){.line = 1};
-    char *text;
+    char *text = NULL;
     akin_status_t status = read_file(path, &text, err);
     if (status != AKIN_OK)
         return status;

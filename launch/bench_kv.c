@@ -18,7 +18,8 @@
 #define LIMIT_NS (600 * AKIN_NS_PER_S)
 /* As transfers cut and overlap their reads. */
 #define PIECE_BYTES ((size_t)4 << 20)
-#define WINDOW_READS 4u
+#define ONE_SIDED_READS 2u
+#define RENDEZVOUS_READS 8u
 
 enum { TYPE_BLOCKS = 1, TYPE_WARM, TYPE_BYE };
 enum { CASE_READ, CASE_TRANSFER, CASE_SIDECAR, N_CASES };
@@ -205,8 +206,10 @@ static akin_status_t read_run(bench_t *b, size_t bytes)
 {
     akin_status_t status = AKIN_OK;
     b->read_status = AKIN_OK;
+    const uint32_t window =
+        akin_net_is_one_sided(b->net, 1) ? ONE_SIDED_READS : RENDEZVOUS_READS;
     for (size_t at = 0; status == AKIN_OK && (at < bytes || b->n_flying > 0);) {
-        if (at < bytes && b->n_flying < WINDOW_READS) {
+        if (at < bytes && b->n_flying < window) {
             size_t piece = bytes - at < PIECE_BYTES ? bytes - at : PIECE_BYTES;
             status = akin_net_read(b->net, 1, at, b->view.base + at, piece,
                                    on_read, b);

@@ -12,8 +12,15 @@
 #include <string.h>
 #include <utlist.h>
 
-/* Keeps the wire busy during the checks. */
-#define WINDOW_BYTES ((size_t)16 << 20)
+/*
+ * What may be under way at a time. One-sided reads can be copies by this very
+ * thread: two pieces keep a wire busy while one is checked, and more would
+ * leave the cache before their turn. Answers of an owner arrive one after
+ * another, each some time after it was asked for: more of them hide that time.
+ */
+#define ONE_SIDED_WINDOW_BYTES ((size_t)8 << 20)
+#define RENDEZVOUS_WINDOW_BYTES ((size_t)32 << 20)
+#define WINDOW_PIECES 2
 
 akin_status_t akin_kv_transfers_create(akin_net_t *net, akin_kv_cache_t *cache,
                                        const akin_kv_view_t *view,
@@ -114,7 +121,8 @@ static akin_status_t issue_pieces(akini_kv_transfer_t *t)
     while (t->n_issued < t->n_pieces) {
         akini_kv_piece_t *piece = &t->pieces[t->n_issued];
         size_t bytes = akini_kv_piece_bytes(layout, piece);
-        if (t->n_flying > 0 && t->flying_bytes + bytes > WINDOW_BYTES)
+        if (t->n_flying >= WINDOW_PIECES &&
+            t->flying_bytes + bytes > t->window_bytes)
             break;
         uint64_t offset =
             (uint64_t)t->blocks[piece->first].slot * layout->stride_bytes;
@@ -246,6 +254,9 @@ akin_status_t akin_kv_transfers_start(akin_kv_transfers_t *transfers,
         return status;
     t->owner = transfers;
     t->id = transfers->next_id++;
+    t->window_bytes = akin_net_is_one_sided(transfers->net, params->owner)
+                          ? ONE_SIDED_WINDOW_BYTES
+                          : RENDEZVOUS_WINDOW_BYTES;
     akini_kv_transfer_cut(t, transfers->view.layout->stride_bytes);
     for (uint32_t i = 0; i < params->n_blocks; i++)
         akin_kv_cache_ref(transfers->cache, t->slots[i]);

@@ -29,6 +29,7 @@ struct akini_kv_transfer {
     uint32_t n_issued; /* pieces of which the read was started */
     uint32_t n_flying; /* of these, not completed */
     size_t flying_bytes;
+    size_t window_bytes;
     int is_starved; /* the net had no room for any of its reads */
     int is_ended;
     akin_kv_descriptor_t *blocks; /* these three lie behind the struct */

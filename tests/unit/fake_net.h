@@ -22,6 +22,7 @@ struct akin_net {
     size_t remote_bytes;
     fake_read_t reads[FAKE_READS]; /* started, not completed */
     uint32_t n_reads;
+    int is_one_sided;
     uint32_t room;             /* more reads at a time: AKIN_ERR_FULL */
     uint32_t n_started;        /* since the beginning */
     uint32_t fail_number;      /* the read of this number, from 1, ... */
@@ -47,6 +48,11 @@ akin_status_t akin_net_read(akin_net_t *net, uint32_t rank, uint64_t offset,
                                                .done = done,
                                                .arg = arg};
     return AKIN_OK;
+}
+
+int akin_net_is_one_sided(const akin_net_t *net, uint32_t rank)
+{
+    return rank == 1 && net->is_one_sided;
 }
 
 /* Bytes arrive as far as they go, then the callback. */

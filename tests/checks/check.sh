@@ -153,7 +153,7 @@ check_headers() {
         "$build/compile_commands.json" | tr ' ' '\n' |
         grep -A1 '^-isystem' | grep -v '^-' | sort -u |
         sed '/^$/d; s/^/-isystem /' | tr '\n' ' ')"
-    header_public='extern "C"|^} akin_|^typedef .*[ *]akin_[a-z0-9_]+;'
+    header_public='^} akin_|^typedef .*[ *]akin_[a-z0-9_]+;'
     header_public+='|^(.*[ *])?akin_[a-z0-9_]+\('
     export header_flags header_public
     export -f header_alone
@@ -164,32 +164,23 @@ check_headers() {
 }
 
 check_comments() {
-    local bad=0 file line
-    while read -r file; do
-        line=$(head -n 1 "$file")
-        case $line in
-        '/* '[A-Z]*) ;;
-        *)
-            echo "$file:1: does not open with a comment that says its job"
-            bad=1
-            ;;
-        esac
-    done < <(files '*.c' '*.h')
-    while read -r file; do
-        line=$(sed -n '/^#!/d; p; q' "$file")
-        [ -n "$line" ] || line=$(sed -n 2p "$file")
-        case $line in
-        '# '[A-Za-z]*) ;;
-        *)
-            echo "$file: does not open with a comment that says its job"
-            bad=1
-            ;;
-        esac
-    done < <(scripts)
-    if files '*.c' '*.h' | xargs -r grep -nE '(^|[;{}),])[[:space:]]*//'; then
-        echo "comments are written /* like this */"
-        bad=1
-    fi
+    local bad=0
+    files '*.c' '*.h' | xargs -r awk '
+        FNR == 1 && !/^\/\* [A-Za-z]/ {
+            print FILENAME ":1: does not open with a comment on its job"
+            bad = 1
+        }
+        /(^|[;{}),])[ \t]*\/\// {
+            print FILENAME ":" FNR ": comments are written /* like this */"
+            bad = 1
+        }
+        END { exit bad }' || bad=1
+    scripts | xargs -r awk '
+        FNR == 2 && !/^# [A-Za-z]/ {
+            print FILENAME ":2: does not open with a comment on its job"
+            bad = 1
+        }
+        END { exit bad }' || bad=1
     return $bad
 }
 
@@ -233,17 +224,13 @@ check_words() {
 }
 
 check_length() {
-    local file n bad=0
-    while read -r file; do
-        n=$(wc -l <"$file")
-        if [ "$n" -ge 1000 ]; then
-            echo "$file: $n lines, split it before 1,000"
-            bad=1
-        elif [ "$n" -ge 400 ]; then
-            echo "warning: $file: $n lines, aim under 400"
-        fi
-    done < <(files '*.c' '*.h' '*.sh' '*.cmake' CMakeLists.txt)
-    return $bad
+    files '*.c' '*.h' '*.sh' '*.cmake' CMakeLists.txt | xargs -r wc -l | awk '
+        $2 == "total" { next }
+        $1 >= 1000 { print $2 ": " $1 " lines, split it before 1,000"; bad = 1 }
+        $1 >= 400 && $1 < 1000 {
+            print "warning: " $2 ": " $1 " lines, aim under 400"
+        }
+        END { exit bad }'
 }
 
 check_shell() {

@@ -296,7 +296,7 @@ static void on_peer_lost(akin_worker_t *w, uint32_t rank)
 {
     /* Transfers from it end by themselves, with AKIN_ERR_PEER. */
     (void)w;
-    AKIN_LOG(ROLES, WARN, "prefill rank %u is lost", rank);
+    AKIN_LOG(ROLES, INFO, "prefill rank %u is lost", rank);
 }
 
 static void fill(akin_worker_t *w, akin_stepper_job_t *job)

@@ -155,7 +155,7 @@ static void on_peer_lost(akin_worker_t *w, uint32_t rank)
     /* Its blocks stay under their leases: the router sends the requests to
      * another decode worker, or releases them. */
     (void)w;
-    AKIN_LOG(ROLES, WARN, "decode rank %u is lost", rank);
+    AKIN_LOG(ROLES, INFO, "decode rank %u is lost", rank);
 }
 
 /* Slots for a prompt: cached blocks first, except the one that holds the last

@@ -260,14 +260,13 @@ static int is_finished(akin_router_t *r, int64_t now_ns)
     return r->input_ended && HASH_COUNT(r->by_id) == 0;
 }
 
-static void show_progress(akin_router_t *r, int64_t now_ns)
+static void count_states(akin_router_t *r)
 {
     r->counts.running = r->n_in[AKINI_FLIGHT_PREFILL] +
                         r->n_in[AKINI_FLIGHT_TRANSFER] +
                         r->n_in[AKINI_FLIGHT_DECODE];
     r->counts.waiting =
         r->n_in[AKINI_FLIGHT_QUEUED] + r->n_in[AKINI_FLIGHT_ROUTED];
-    akin_progress_update(r->progress, &r->counts, now_ns);
 }
 
 static void serve(akin_router_t *r)
@@ -277,7 +276,8 @@ static void serve(akin_router_t *r)
         akini_router_read(r, now);
         akini_router_dispatch(r, now);
         int64_t next = akini_router_expire(r, now);
-        show_progress(r, now);
+        count_states(r);
+        akin_progress_update(r->progress, &r->counts, now);
         if (r->failure == AKIN_OK)
             r->failure = akin_batch_output_tick(r->output, now, &r->error);
         if (is_finished(r, now))
@@ -349,6 +349,7 @@ akin_status_t akin_router_run(akin_router_t *router, akin_net_t *net,
     serve(r);
     int64_t now = akin_clock_now_ns();
     int is_complete = r->input_ended && HASH_COUNT(r->by_id) == 0;
+    count_states(r);
     akin_progress_finish(r->progress, &r->counts, now);
     akin_summary_end(r->summary, now);
     akin_status_t closed = akin_batch_output_close(

@@ -104,6 +104,20 @@ static void test_lockstep(void)
     CU_ASSERT_FALSE(cost.fitted);
 }
 
+/* Inputs that vary a little under noise that hides what they do. */
+static void test_noise_hides(void)
+{
+    akin_cost_t cost;
+    akin_cost_init(&cost, CELLS, 0.0);
+    for (uint64_t i = 0; i < 60; i++) {
+        uint32_t batch = 59 + (uint32_t)akin_rng_below(5, 0, i, 3);
+        double distinct = 300.0 + 12.0 * akin_rng_uniform(5, 1, i);
+        double noise = 0.7 + 0.6 * akin_rng_uniform(5, 2, i);
+        CU_ASSERT_TRUE(akin_cost_observe(&cost, batch, distinct, 0.02 * noise));
+    }
+    CU_ASSERT_FALSE(cost.fitted);
+}
+
 /* What was learned stays when traffic turns uniform. */
 static void test_uniform_after_fit(void)
 {
@@ -223,6 +237,7 @@ static const runner_test_t tests[] = {
     {"drift", test_drift},
     {"constant inputs", test_constant_inputs},
     {"lockstep", test_lockstep},
+    {"noise hides", test_noise_hides},
     {"uniform after fit", test_uniform_after_fit},
     {"non-negative", test_non_negative},
     {"boundary by hand", test_boundary_by_hand},

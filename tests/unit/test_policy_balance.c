@@ -2,6 +2,7 @@
 #include "policy_driver.h"
 
 #include "base/rng.h"
+#include "routing/policy_impl.h"
 
 enum { N_WORKERS = 8, N_DRAWS = 6000 };
 
@@ -89,14 +90,19 @@ static void test_p2c_pairs_are_uniform(void)
     akin_policy_destroy(policy);
 }
 
-/* Equal loads: the first draw wins, and it is uniform. */
+/* Equal loads: the first draw wins, and it is uniform. A log of decisions can
+ * be replayed, so the draw's place in the random stream is part of it. */
 static void test_p2c_tie_takes_first(void)
 {
     akin_policy_t *policy = driver_create("p2c", N_WORKERS, 7);
     uint32_t hits[N_WORKERS] = {0};
     double expected[N_WORKERS];
     for (uint32_t i = 0; i < N_DRAWS; i++) {
-        hits[driver_decide(policy, i, all)]++;
+        uint32_t worker = driver_decide(policy, i, all);
+        uint64_t first =
+            akin_rng_below(7, AKINI_STREAM_P2C_FIRST, i, N_WORKERS);
+        CU_ASSERT_EQUAL(worker, first);
+        hits[worker]++;
         akin_policy_finish(policy, i);
     }
     for (uint32_t w = 0; w < N_WORKERS; w++)

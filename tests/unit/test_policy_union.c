@@ -251,56 +251,6 @@ static void test_follows_experts(void)
     akin_policy_destroy(policy);
 }
 
-/* Least in flight with the lowest index on a tie, beside the policy. */
-static void run_like_jsq(akin_policy_t *policy, uint32_t n_experts,
-                         uint32_t top_k)
-{
-    uint16_t counts[N_CELLS];
-    const planted_shape_t jsq_shape = {N_LAYERS, n_experts, top_k, 1};
-    int differs = 0;
-    for (uint64_t i = 0; i < 600; i++) {
-        uint32_t expected = 0;
-        for (uint32_t w = 1; w < N_WORKERS; w++)
-            if (akin_policy_in_flight(policy, w) <
-                akin_policy_in_flight(policy, expected))
-                expected = w;
-        planted_counts(&jsq_shape, 51, i, 30, counts);
-        akin_policy_request_t request = {i, counts, 30};
-        uint32_t worker = 0;
-        CU_ASSERT_EQUAL_FATAL(
-            akin_policy_decide(policy, &request, all, &worker), AKIN_OK);
-        differs += worker != expected;
-        if (akin_rng_below(52, 0, i, 3) != 0)
-            akin_policy_finish(policy, akin_rng_below(52, 1, i, i + 1));
-    }
-    CU_ASSERT_EQUAL(differs, 0);
-}
-
-/* Every request uses every expert: the union is constant. */
-static void test_constant_union_is_jsq(void)
-{
-    akin_policy_t *policy = make_union(N_WORKERS, N_LAYERS, 4, 4);
-    run_like_jsq(policy, 4, 4);
-    akin_policy_destroy(policy);
-}
-
-/* Steps whose time follows the batch alone teach the policy to ignore experts.
- */
-static void test_flat_cost_is_jsq(void)
-{
-    akin_policy_t *policy = make_union(N_WORKERS, N_LAYERS, N_EXPERTS, TOP_K);
-    for (uint64_t i = 0; i < 400; i++) {
-        uint32_t batch = 1 + (uint32_t)akin_rng_below(53, 0, i, 30);
-        double distinct = 72.0 * akin_rng_uniform(53, 1, i);
-        akin_policy_observe(
-            policy, 0,
-            &(akin_policy_step_t){batch, distinct, 2e-3 + 1e-4 * batch});
-    }
-    CU_ASSERT(akini_union_cost(policy)->fitted);
-    run_like_jsq(policy, N_EXPERTS, TOP_K);
-    akin_policy_destroy(policy);
-}
-
 static void test_no_drift(void)
 {
     enum { N_REQUESTS = 100000, N_KINDS = 64 };
@@ -388,8 +338,6 @@ static const runner_test_t tests[] = {
     {"against brute force", test_against_brute_force},
     {"enumeration", test_enumeration},
     {"follows experts", test_follows_experts},
-    {"constant union is jsq", test_constant_union_is_jsq},
-    {"flat cost is jsq", test_flat_cost_is_jsq},
     {"no drift", test_no_drift},
     {"damaged counts", test_damaged_counts},
 };

@@ -17,12 +17,16 @@
  */
 int akini_path_parse(const char *info, char *transport, size_t size)
 {
-    unsigned lane;
-    const char *get = strstr(info, " get[");
-    if (get == NULL || sscanf(get, " get[%u]", &lane) != 1)
+    static const char label[] = " get[";
+    const char *get = strstr(info, label);
+    if (get == NULL)
+        return 0;
+    char *bracket;
+    unsigned long lane = strtoul(get + strlen(label), &bracket, 10);
+    if (*bracket != ']')
         return 0;
     char key[32];
-    snprintf(key, sizeof(key), "lane[%u]:", lane);
+    snprintf(key, sizeof(key), "lane[%lu]:", lane);
     const char *row = strstr(info, key);
     if (row == NULL)
         return 0;

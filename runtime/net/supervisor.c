@@ -5,6 +5,7 @@
 
 #include <errno.h>
 #include <signal.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
@@ -81,6 +82,8 @@ int akin_supervisor_run(const akin_supervisor_params_t *params)
      */
     int own_group = !isatty(STDIN_FILENO);
     pid_t supervisor = getpid();
+    /* Or both would write what is still buffered. */
+    fflush(NULL);
     pid_t child = fork();
     if (child == 0)
         rank_run(params, supervisor, own_group, &mask);

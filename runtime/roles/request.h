@@ -111,12 +111,12 @@ struct json_t;
  * \param[in]  limits
  * \param[in]  kind
  * \param[in]  body       jansson value; borrowed.
- * \param[in]  custom_id  copied; gives the seed where the body has none, so
- * that a front door without such ids must make one up. \param[out] request_p
- * owned by the caller; NULL on failure. \param[out] error      what the client
- * is told; line and id are kept. \return AKIN_OK \return AKIN_ERR_INVALID:
- * refused, error is filled. \return AKIN_ERR_NOMEM: error is filled, too
- * (status_code 500).
+ * \param[in]  custom_id  copied; gives the seed where the body has none.
+ * \param[out] request_p  owned by the caller; NULL on failure.
+ * \param[out] error      what the client is told; line and id are kept.
+ * \return AKIN_OK
+ * \return AKIN_ERR_INVALID: refused, error is filled.
+ * \return AKIN_ERR_NOMEM: error is filled, too (status_code 500).
  */
 akin_status_t akin_request_read(const akin_request_limits_t *limits,
                                 akin_request_kind_t kind, struct json_t *body,

@@ -2,9 +2,6 @@
 #include "kv/transfer_state.h"
 
 #include "base/log.h"
-#ifdef AKIN_FAULTS
-#include "kv/fault.h"
-#endif
 
 /*
  * Long enough for the full bandwidth of any path, short enough that a piece is
@@ -43,7 +40,7 @@ akin_status_t akini_kv_piece_check(akini_kv_transfer_t *t,
     for (uint32_t i = piece->first; i < piece->first + piece->n_blocks; i++) {
         unsigned char *slot = akin_kv_slot(&owner->view, t->slots[i]);
 #ifdef AKIN_FAULTS
-        akini_kv_fault_damage(layout, slot);
+        akini_kv_faults_damage(&owner->faults, layout, slot);
 #endif
         akin_kv_refusal_t refusal =
             akin_kv_block_check(layout, slot, &t->blocks[i]);

@@ -3,9 +3,6 @@
 
 #include "base/clock.h"
 #include "base/log.h"
-#ifdef AKIN_FAULTS
-#include "kv/fault.h"
-#endif
 
 #include <assert.h>
 #include <stdlib.h>
@@ -27,17 +24,18 @@ akin_status_t akin_kv_transfers_create(akin_net_t *net, akin_kv_cache_t *cache,
                                        akin_kv_transfers_t **transfers_p)
 {
     *transfers_p = NULL;
-#ifdef AKIN_FAULTS
-    akin_error_t err = {{0}};
-    akin_status_t status = akini_kv_fault_configure(&err);
-    if (status != AKIN_OK) {
-        AKIN_LOG(KV, ERROR, "%s", err.text);
-        return status;
-    }
-#endif
     akin_kv_transfers_t *transfers = calloc(1, sizeof(*transfers));
     if (transfers == NULL)
         return AKIN_ERR_NOMEM;
+#ifdef AKIN_FAULTS
+    akin_error_t err = {{0}};
+    akin_status_t status = akini_kv_faults_init(&transfers->faults, &err);
+    if (status != AKIN_OK) {
+        AKIN_LOG(KV, ERROR, "%s", err.text);
+        free(transfers);
+        return status;
+    }
+#endif
     transfers->net = net;
     transfers->cache = cache;
     transfers->view = *view;

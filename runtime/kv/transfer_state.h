@@ -4,6 +4,9 @@
 #define AKIN_KV_TRANSFER_STATE_H
 
 #include "kv/transfer.h"
+#ifdef AKIN_FAULTS
+#include "kv/fault.h"
+#endif
 
 typedef struct akini_kv_transfer akini_kv_transfer_t;
 
@@ -49,6 +52,9 @@ struct akin_kv_transfers {
     int is_deadline_stale; /* the transfer that it belonged to has ended */
     int is_closing;
     akin_kv_transfer_stats_t stats;
+#ifdef AKIN_FAULTS
+    akini_kv_faults_t faults;
+#endif
 };
 
 /** Cut a transfer into pieces: runs that ascend by one on both sides. */

@@ -4,11 +4,31 @@
 #include <errno.h>
 #include <jansson.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
+
+/* A failure to write is told once. */
+static int output_failed;
+
+static void check_output(void)
+{
+    errno = 0;
+    if ((fflush(stdout) == 0 && !ferror(stdout)) || output_failed)
+        return;
+    (void)fprintf(stderr, "akin: cannot write to stdout: %s\n",
+                  errno != 0 ? strerror(errno) : "an earlier write failed");
+    _exit(AKIN_EXIT_FAILED);
+}
+
+int akin_command_watch_output(void)
+{
+    return atexit(check_output) == 0 ? AKIN_EXIT_OK : AKIN_EXIT_FAILED;
+}
 
 int akin_command_fail(akin_status_t status, const akin_error_t *err)
 {
-    (void)fflush(stdout);
+    output_failed |= fflush(stdout) != 0;
     (void)fprintf(stderr, "akin: %s\n",
                   err->text[0] != '\0' ? err->text
                                        : akin_status_string(status));
@@ -25,6 +45,7 @@ int akin_command_print_json(json_t *json)
     json_decref(json);
     errno = 0;
     if (failed || printf("\n") < 0 || fflush(stdout) != 0) {
+        output_failed = 1;
         (void)fprintf(stderr, "akin: cannot write the result: %s\n",
                       errno != 0 ? strerror(errno) : "out of memory");
         return AKIN_EXIT_FAILED;

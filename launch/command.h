@@ -23,6 +23,10 @@ int akin_command_generate(int argc, char **argv);
 int akin_command_info(int argc, char **argv);
 int akin_command_bench(int argc, char **argv);
 
+/** From now on the process ends with a message and AKIN_EXIT_FAILED if what it
+ * wrote to stdout did not arrive, --help included. Gives an exit code. */
+int akin_command_watch_output(void);
+
 /** Print "akin: message" and give the exit code that fits the status. */
 int akin_command_fail(akin_status_t status, const akin_error_t *err);
 

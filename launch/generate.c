@@ -71,6 +71,9 @@ static akin_status_t read_chat(run_t *r)
     json_error_t where;
     const char *path = r->options->chat_path;
     json_t *json = json_load_file(path, JSON_REJECT_DUPLICATES, &where);
+    if (json == NULL && where.line < 0) /* it could not even be opened */
+        return akin_error_set(r->err, AKIN_ERR_NOT_FOUND, "--chat: %s",
+                              where.text);
     if (json == NULL)
         return akin_error_set(r->err, AKIN_ERR_FORMAT, "%s:%d: %s", path,
                               where.line, where.text);
@@ -352,8 +355,7 @@ int akin_command_generate(int argc, char **argv)
     else if (options.json)
         code = akin_command_print_json(akin_generate_result_json(&result));
     else
-        code = putchar('\n') == EOF || fflush(stdout) != 0 ? AKIN_EXIT_FAILED
-                                                           : AKIN_EXIT_OK;
+        code = putchar('\n') == EOF ? AKIN_EXIT_FAILED : AKIN_EXIT_OK;
     akin_generate_result_cleanup(&result);
     return code;
 }

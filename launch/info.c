@@ -180,9 +180,10 @@ static int print_config(void)
     if (status == AKIN_OK)
         status = akin_config_print(config, stdout);
     akin_config_destroy(config);
-    if (status != AKIN_OK || fflush(stdout) != 0)
-        return akin_command_fail(AKIN_ERR_IO, &err);
-    return AKIN_EXIT_OK;
+    /* What could not be written is told when the process ends. */
+    if (status != AKIN_OK && status != AKIN_ERR_IO)
+        return akin_command_fail(status, &err);
+    return status == AKIN_OK ? AKIN_EXIT_OK : AKIN_EXIT_FAILED;
 }
 
 int akin_command_info(int argc, char **argv)
@@ -223,5 +224,5 @@ int akin_command_info(int argc, char **argv)
     if (o.model_dir != NULL)
         print_object("model", json_object_get(all, "model"));
     json_decref(all);
-    return fflush(stdout) == 0 ? AKIN_EXIT_OK : AKIN_EXIT_FAILED;
+    return AKIN_EXIT_OK;
 }

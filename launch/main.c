@@ -49,6 +49,8 @@ int main(int argc, char **argv)
 {
     akin_error_t err = {{0}};
     argp_err_exit_status = AKIN_EXIT_USAGE;
+    if (akin_command_watch_output() != AKIN_EXIT_OK)
+        return AKIN_EXIT_FAILED;
     if (akin_log_configure(getenv("AKIN_LOG"), &err) != AKIN_OK) {
         (void)fprintf(stderr, "akin: AKIN_LOG: %s\n", err.text);
         return AKIN_EXIT_USAGE;

@@ -38,7 +38,7 @@ endif()
 # A header is public if it declares a name of the akin_ API; the others, with
 # akini_ names or statics, stay inside.
 set(akin_public "^} akin_|^typedef .*[ *]akin_[a-z0-9_]+;")
-string(APPEND akin_public "|^(.*[ *])?akin_[a-z0-9_]+\\(")
+string(APPEND akin_public "|^([a-z].*[ *])?akin_[a-z0-9_]+\\(")
 foreach(root runtime .)
   file(GLOB_RECURSE headers CONFIGURE_DEPENDS
     RELATIVE ${PROJECT_SOURCE_DIR}/${root} runtime/*.h ep/*.h routing/*.h)

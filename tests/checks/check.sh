@@ -154,7 +154,7 @@ check_headers() {
         grep -A1 '^-isystem' | grep -v '^-' | sort -u |
         sed '/^$/d; s/^/-isystem /' | tr '\n' ' ')"
     header_public='^} akin_|^typedef .*[ *]akin_[a-z0-9_]+;'
-    header_public+='|^(.*[ *])?akin_[a-z0-9_]+\('
+    header_public+='|^([a-z].*[ *])?akin_[a-z0-9_]+\('
     export header_flags header_public
     export -f header_alone
     # A *_body.h is included once per variant, after what makes the variant.

@@ -221,6 +221,12 @@ static void on_stats(akin_router_t *r, uint32_t from, const void *payload,
     w->has_stats = 1;
     if (akin_message_unpack_stats(payload, bytes, &m) != AKIN_OK)
         return;
+    const akin_summary_reads_t reads = {
+        .n_one_sided = m.reads_one_sided,
+        .n_rendezvous = m.reads_rendezvous,
+        .n_bytes = m.read_bytes,
+    };
+    akin_summary_add_reads(r->summary, index_of(from), &reads);
     AKIN_LOG(
         ROLES, INFO,
         "rank %u: %llu steps, busy %.1f %%, %llu one-sided and %llu "

@@ -195,6 +195,17 @@ void akin_summary_add_transfer(akin_summary_t *summary, uint32_t worker,
         akin_histogram_add(summary->transfer, transfer->ns);
 }
 
+void akin_summary_add_reads(akin_summary_t *summary, uint32_t worker,
+                            const akin_summary_reads_t *reads)
+{
+    akini_summary_sums_t *all[] = {&summary->run, get_worker(summary, worker)};
+    for (size_t i = 0; i < 2 && all[i] != NULL; i++) {
+        all[i]->reads.n_one_sided += reads->n_one_sided;
+        all[i]->reads.n_rendezvous += reads->n_rendezvous;
+        all[i]->reads.n_bytes += reads->n_bytes;
+    }
+}
+
 void akin_summary_add_refused(akin_summary_t *summary, uint32_t worker,
                               akin_kv_refusal_t reason, uint64_t n_blocks)
 {

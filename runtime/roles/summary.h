@@ -62,6 +62,13 @@ typedef struct akin_summary_transfer {
     int64_t ns;        /* from the first read to the last check; 0: unknown */
 } akin_summary_transfer_t;
 
+/** Reads of a worker. */
+typedef struct akin_summary_reads {
+    uint64_t n_one_sided;
+    uint64_t n_rendezvous;
+    uint64_t n_bytes;
+} akin_summary_reads_t;
+
 /**
  * \param[in]  params
  * \param[out] summary_p  owned by the caller; about 2 MiB.
@@ -97,6 +104,10 @@ void akin_summary_add_prefix(akin_summary_t *summary, uint32_t worker,
 /** Blocks were brought to a worker. */
 void akin_summary_add_transfer(akin_summary_t *summary, uint32_t worker,
                                const akin_summary_transfer_t *transfer);
+/** What a worker's network counted in the whole run: the reads of KV blocks by
+ * the path they took, and their bytes. */
+void akin_summary_add_reads(akin_summary_t *summary, uint32_t worker,
+                            const akin_summary_reads_t *reads);
 /** Blocks were refused. */
 void akin_summary_add_refused(akin_summary_t *summary, uint32_t worker,
                               akin_kv_refusal_t reason, uint64_t n_blocks);

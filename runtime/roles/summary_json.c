@@ -111,6 +111,9 @@ static void set_sums(writer_t *w, const akini_summary_sums_t *sums)
     set_integer(w, "kv_blocks_moved", sums->n_blocks);
     set_integer(w, "kv_bytes_moved", sums->n_bytes);
     set_integer(w, "kv_blocks_shared", sums->n_shared);
+    set_integer(w, "kv_reads_one_sided", sums->reads.n_one_sided);
+    set_integer(w, "kv_reads_rendezvous", sums->reads.n_rendezvous);
+    set_integer(w, "kv_bytes_read", sums->reads.n_bytes);
     set(w, "kv_blocks_refused", refused_json(sums));
     set_integer(w, "times_lost", sums->n_lost);
     set_integer(w, "requests_restarted", sums->n_restarted);

@@ -41,6 +41,7 @@ typedef struct akini_summary_sums {
     uint64_t n_blocks;
     uint64_t n_bytes;
     uint64_t n_shared;
+    akin_summary_reads_t reads;
     uint64_t refused[AKIN_KV_REFUSAL_COUNT];
     uint64_t n_lost;
     uint64_t n_restarted;

@@ -1,0 +1,41 @@
+#!/usr/bin/env bash
+# Damaged and stale blocks are refused, counted by reason, and the prompt is
+# computed again: the output stays what it was.
+# shellcheck source=tests/e2e/lib.sh
+. "$(dirname "$0")/lib.sh"
+
+run base
+expect "base: exit code" 0 "$code"
+command=$faults
+# What is damaged, and the check that has to find it. The longest prompt has
+# fewer blocks than the period, or it could never come through.
+for item in flip-kv:checksum flip-sidecar:checksum \
+    stale-generation:generation; do
+    fault=${item%:*}
+    reason=${item#*:}
+    AKIN_FAULT_KV=$fault:29 run "$fault"
+    expect "$fault: exit code" 0 "$code"
+    expect_same "$fault" "$scratch/base.jsonl" "$scratch/$fault.jsonl"
+    refused=$(value "$fault" kv_blocks_refused.total)
+    [ "$refused" -gt 0 ] || fail "$fault: nothing was refused"
+    expect "$fault: refused for the reason" "$refused" \
+        "$(value "$fault" "kv_blocks_refused.$reason")"
+    expect "$fault: answers" "26 0" \
+        "$("$check" lines "$scratch/$fault.jsonl" 16 | cut -d' ' -f1,2)"
+done
+AKIN_FAULT_KV=flip-kv:29,flip-sidecar:31,stale-generation:37 run all \
+    --set roles.prefill=2 --set kv.prefix_cache=false
+expect "all: exit code" 0 "$code"
+expect_same "all" "$scratch/base.jsonl" "$scratch/all.jsonl"
+
+# Where every block is bad, each request fails with an error line, in bounded
+# time; those that need no block are answered.
+AKIN_FAULT_KV=flip-kv:1 run never
+expect "never: exit code" 3 "$code"
+expect "never: answers, errors" "1 25" \
+    "$("$check" lines "$scratch/never.jsonl" 16 | cut -d' ' -f1,2)"
+expect_text "never" "$scratch/never.jsonl" '"code":"too_many_restarts"'
+
+AKIN_FAULT_KV=flip-kv:x run bad
+expect "bad switch: exit code" 1 "$code"
+finish

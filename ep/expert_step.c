@@ -149,29 +149,30 @@ static void output_chunk(const akin_expert_step_t *s,
     }
 }
 
-uint32_t akin_expert_step_run(akin_expert_step_t *step,
-                              const akin_expert_batch_t *batch)
+uint32_t akin_expert_step_run(akin_expert_step_t *step, akin_team_t *team,
+                              uint32_t rank, const akin_expert_batch_t *batch)
 {
     const uint32_t k = step->params.top_k;
     const uint32_t n_hidden =
         (step->params.intermediate + CHUNK_ROWS - 1) / CHUNK_ROWS;
     const uint32_t n_output =
         (step->params.hidden + CHUNK_ROWS - 1) / CHUNK_ROWS;
-#pragma omp single
-    group_by_expert(step, batch);
+    if (rank == 0)
+        group_by_expert(step, batch);
+    akin_team_barrier(team);
 
     const uint32_t n_groups = step->n_groups;
-#pragma omp for schedule(dynamic, 1)
-    for (uint32_t i = 0; i < n_groups * n_hidden; i++)
-        hidden_chunk(step, batch, i / n_hidden, i % n_hidden * CHUNK_ROWS);
-#pragma omp for schedule(dynamic, 1)
-    for (uint32_t i = 0; i < n_groups * n_output; i++)
-        output_chunk(step, batch, i / n_output, i % n_output * CHUNK_ROWS);
-#pragma omp for schedule(static)
-    for (uint32_t row = 0; row < batch->n_rows; row++)
-        step->params.kernels->combine(
-            batch->y + (size_t)row * step->params.hidden,
-            step->terms + (size_t)row * k, batch->weights + (size_t)row * k, k,
-            step->params.hidden);
+    AKIN_TEAM_FOR(team, i, n_groups * n_hidden)
+    hidden_chunk(step, batch, i / n_hidden, i % n_hidden * CHUNK_ROWS);
+    akin_team_barrier(team);
+    AKIN_TEAM_FOR(team, i, n_groups * n_output)
+    output_chunk(step, batch, i / n_output, i % n_output * CHUNK_ROWS);
+    akin_team_barrier(team);
+    AKIN_TEAM_FOR(team, row, batch->n_rows)
+    step->params.kernels->combine(batch->y + (size_t)row * step->params.hidden,
+                                  step->terms + (size_t)row * k,
+                                  batch->weights + (size_t)row * k, k,
+                                  step->params.hidden);
+    akin_team_barrier(team);
     return n_groups;
 }

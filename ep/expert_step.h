@@ -4,6 +4,7 @@
 #define AKIN_EP_EXPERT_STEP_H
 
 #include "base/error.h"
+#include "base/team.h"
 #include "ep/expert.h"
 #include "math/kernels.h"
 
@@ -52,13 +53,16 @@ typedef struct akin_expert_batch {
  * y[row] += sum over j of weights[row][j] * expert[routes[row][j]](x[row]),
  * in the gate's order, expert(x) = down * (silu(gate * x) * (up * x)).
  *
- * Called by every thread of an OpenMP team, or outside of a parallel region;
- * ends with a barrier.
+ * Called by every thread of the team; ends with a barrier.
  *
+ * \param[in,out] step
+ * \param[in,out] team
+ * \param[in]     rank   the calling thread: 0 .. n_threads - 1.
+ * \param[in]     batch
  * \return distinct experts among the routes.
  */
-uint32_t akin_expert_step_run(akin_expert_step_t *step,
-                              const akin_expert_batch_t *batch);
+uint32_t akin_expert_step_run(akin_expert_step_t *step, akin_team_t *team,
+                              uint32_t rank, const akin_expert_batch_t *batch);
 
 #ifdef __cplusplus
 }

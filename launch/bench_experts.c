@@ -3,6 +3,7 @@
 #include "launch/bench.h"
 
 #include "base/clock.h"
+#include "base/team.h"
 #include "base/thread.h"
 #include "ep/expert_step.h"
 #include "launch/command.h"
@@ -188,13 +189,15 @@ static akin_status_t measure(const options_t *o, const akin_kernels_t *kernels,
     static akin_bench_rounds_t rounds;
     rows_t r = {0};
     akin_expert_step_t *step = NULL;
+    akin_team_t *team = akin_team_create();
     akin_status_t status = AKIN_ERR_NOMEM;
-    if (rows_init(&r, o, tokens)) {
+    if (team != NULL && rows_init(&r, o, tokens)) {
         const akin_expert_step_params_t params = {
             kernels, o->hidden, o->inter, o->n_experts, r.top_k, r.n};
         status = akin_expert_step_create(&params, &step);
     }
     if (status != AKIN_OK) {
+        akin_team_destroy(team);
         rows_cleanup(&r);
         return akin_error_set(err, status, "out of memory for %u tokens",
                               tokens);
@@ -206,7 +209,11 @@ static akin_status_t measure(const options_t *o, const akin_kernels_t *kernels,
     for (uint32_t i = 0; i <= o->rounds; i++) {
         int64_t begin = akin_clock_now_ns();
 #pragma omp parallel num_threads(o->n_threads)
-        (void)akin_expert_step_run(step, &batch);
+        {
+            akin_team_begin(team, (uint32_t)omp_get_num_threads());
+            (void)akin_expert_step_run(step, team,
+                                       (uint32_t)omp_get_thread_num(), &batch);
+        }
         double seconds =
             (double)(akin_clock_now_ns() - begin) / (double)AKIN_NS_PER_S;
         double reference = akin_bench_read(kernels, &piece, 1, o->n_threads);
@@ -217,6 +224,7 @@ static akin_status_t measure(const options_t *o, const akin_kernels_t *kernels,
     }
     akin_bench_medians(&rounds, medians_p);
     akin_expert_step_destroy(step);
+    akin_team_destroy(team);
     rows_cleanup(&r);
     return AKIN_OK;
 }

@@ -16,6 +16,7 @@ static void destroy(akin_engine_t *engine)
     akini_cpu_engine_t *e = (akini_cpu_engine_t *)engine;
     akini_cpu_scratch_cleanup(&e->scratch, e->n_threads);
     akin_expert_step_destroy(e->experts);
+    akin_team_destroy(e->team);
     free(e->inv_freq);
     free(e->norm_storage);
     free(e->norms);
@@ -96,7 +97,8 @@ static akin_status_t load(const akin_engine_params_t *params,
         .top_k = c->top_k,
         .max_rows = e->max_rows,
     };
-    status = widen_norms(e);
+    e->team = akin_team_create();
+    status = e->team != NULL ? widen_norms(e) : AKIN_ERR_NOMEM;
     if (status == AKIN_OK)
         status = fill_frequencies(e);
     if (status == AKIN_OK)

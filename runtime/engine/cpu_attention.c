@@ -2,15 +2,14 @@
 #include "engine/cpu_internal.h"
 
 #include <math.h>
-#include <omp.h>
 
 void akini_cpu_attend(akini_cpu_engine_t *engine, const akin_kv_view_t *view,
-                      uint32_t layer, uint32_t row, uint32_t head)
+                      uint32_t thread, uint32_t layer, uint32_t row,
+                      uint32_t head)
 {
     const akin_model_config_t *c = &engine->model->config;
     const akin_kv_layout_t *layout = view->layout;
     akini_cpu_scratch_t *s = &engine->scratch;
-    const int thread = omp_get_thread_num();
     const uint16_t **keys = s->keys[thread], **values = s->values[thread];
     const akini_cpu_row_t *r = &s->rows[row];
     const uint32_t group = c->n_heads / c->n_kv_heads;

@@ -2,6 +2,7 @@
 #ifndef AKIN_ENGINE_CPU_INTERNAL_H
 #define AKIN_ENGINE_CPU_INTERNAL_H
 
+#include "base/team.h"
 #include "engine/engine.h"
 #include "engine/model.h"
 #include "ep/expert_step.h"
@@ -58,6 +59,7 @@ typedef struct akini_cpu_engine {
     float *norm_storage;
     float *inv_freq; /* [dim / 2] */
     akin_expert_step_t *experts;
+    akin_team_t *team;
     akini_cpu_scratch_t scratch;
 } akini_cpu_engine_t;
 
@@ -75,8 +77,10 @@ void akini_cpu_scratch_cleanup(akini_cpu_scratch_t *s, int n_threads);
 void akini_cpu_pass(akini_cpu_engine_t *engine, const akin_kv_view_t *view,
                     uint32_t n_rows, uint16_t *n_distinct);
 
-/** Attention of all query heads of kv head `head` of one row. */
+/** Attention of all query heads of kv head `head` of one row, by the thread of
+ * that number. */
 void akini_cpu_attend(akini_cpu_engine_t *engine, const akin_kv_view_t *view,
-                      uint32_t layer, uint32_t row, uint32_t head);
+                      uint32_t thread, uint32_t layer, uint32_t row,
+                      uint32_t head);
 
 #endif

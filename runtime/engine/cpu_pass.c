@@ -1,6 +1,6 @@
 /* One pass of the cpu engine: rows through every layer of a Qwen3-MoE model.
- * A single team of threads runs the whole pass; each worksharing loop ends
- * with a barrier, and every value is computed by one thread alone. */
+ * A single team of threads runs the whole pass; each shared loop ends with a
+ * barrier, and every value is computed by one thread alone. */
 #include "engine/cpu_internal.h"
 
 #include <math.h>
@@ -37,20 +37,21 @@ static void product_chunk(const akin_kernels_t *kernels, const product_t *p,
 }
 
 /* Several matrices over the same inputs, shared out by chunks of rows. */
-static void run_products(const akin_kernels_t *kernels, const product_t *p,
+static void run_products(const akini_cpu_engine_t *e, const product_t *p,
                          uint32_t n_products, const float *const *in,
                          uint32_t n)
 {
     uint32_t total = 0;
     for (uint32_t i = 0; i < n_products; i++)
         total += n_chunks(p[i].w);
-#pragma omp for schedule(dynamic, 1)
-    for (uint32_t chunk = 0; chunk < total; chunk++) {
+    AKIN_TEAM_FOR(e->team, chunk, total)
+    {
         uint32_t i = 0, at = chunk;
         while (at >= n_chunks(p[i].w))
             at -= n_chunks(p[i++].w);
-        product_chunk(kernels, &p[i], at, in, n);
+        product_chunk(e->kernels, &p[i], at, in, n);
     }
+    akin_team_barrier(e->team);
 }
 
 static void embed(akini_cpu_engine_t *e, uint32_t row)
@@ -106,7 +107,7 @@ static void store_row(akini_cpu_engine_t *e, const akin_kv_view_t *view,
 /* The k best experts, ties to the lowest id, and their weights: softmax over
  * all experts, divided by the sum over the chosen ones where the model says
  * so, which makes it a softmax over the chosen logits. */
-static void choose_experts(akini_cpu_engine_t *e, uint32_t row)
+static void choose_experts(akini_cpu_engine_t *e, uint32_t thread, uint32_t row)
 {
     const akin_model_config_t *c = &e->model->config;
     akini_cpu_scratch_t *s = &e->scratch;
@@ -134,7 +135,7 @@ static void choose_experts(akini_cpu_engine_t *e, uint32_t row)
         for (uint32_t j = 0; j < c->top_k; j++)
             sum += weights[j];
     } else {
-        float *p = s->probabilities[omp_get_thread_num()];
+        float *p = s->probabilities[thread];
         for (uint32_t i = 0; i < c->n_experts; i++)
             p[i] = logits[i] - max;
         e->kernels->exp(p, c->n_experts);
@@ -171,34 +172,36 @@ static void record_routes(akini_cpu_engine_t *e, const akin_kv_view_t *view,
 }
 
 static void run_attention(akini_cpu_engine_t *e, const akin_kv_view_t *view,
-                          uint32_t layer, uint32_t n_rows)
+                          uint32_t thread, uint32_t layer, uint32_t n_rows)
 {
     const akin_model_config_t *c = &e->model->config;
     const akin_layer_t *w = &e->model->layers[layer];
     akini_cpu_scratch_t *s = &e->scratch;
     const product_t qkv[3] = {
         {&w->q_proj, s->out_q}, {&w->k_proj, s->out_k}, {&w->v_proj, s->out_v}};
-    run_products(e->kernels, qkv, 3, s->in, n_rows);
-#pragma omp for schedule(static)
-    for (uint32_t row = 0; row < n_rows; row++)
-        store_row(e, view, layer, row);
-#pragma omp for schedule(dynamic, 1)
-    for (uint32_t i = 0; i < n_rows * c->n_kv_heads; i++)
-        akini_cpu_attend(e, view, layer, i / c->n_kv_heads, i % c->n_kv_heads);
+    run_products(e, qkv, 3, s->in, n_rows);
+    AKIN_TEAM_FOR(e->team, row, n_rows)
+    store_row(e, view, layer, row);
+    akin_team_barrier(e->team);
+    AKIN_TEAM_FOR(e->team, i, n_rows * c->n_kv_heads)
+    akini_cpu_attend(e, view, thread, layer, i / c->n_kv_heads,
+                     i % c->n_kv_heads);
+    akin_team_barrier(e->team);
     const product_t o = {&w->o_proj, s->out_projected};
-    run_products(e->kernels, &o, 1, s->in_attended, n_rows);
+    run_products(e, &o, 1, s->in_attended, n_rows);
 }
 
 static void run_moe(akini_cpu_engine_t *e, const akin_kv_view_t *view,
-                    uint32_t layer, uint32_t n_rows, uint16_t *n_distinct)
+                    uint32_t thread, uint32_t layer, uint32_t n_rows,
+                    uint16_t *n_distinct)
 {
     const akin_layer_t *w = &e->model->layers[layer];
     akini_cpu_scratch_t *s = &e->scratch;
     const product_t gate = {&w->router, s->out_gate};
-    run_products(e->kernels, &gate, 1, s->in, n_rows);
-#pragma omp for schedule(static)
-    for (uint32_t row = 0; row < n_rows; row++)
-        choose_experts(e, row);
+    run_products(e, &gate, 1, s->in, n_rows);
+    AKIN_TEAM_FOR(e->team, row, n_rows)
+    choose_experts(e, thread, row);
+    akin_team_barrier(e->team);
     const akin_expert_batch_t batch = {
         .experts = w->experts,
         .x = s->normed,
@@ -207,43 +210,66 @@ static void run_moe(akini_cpu_engine_t *e, const akin_kv_view_t *view,
         .n_rows = n_rows,
         .y = s->x,
     };
-#pragma omp single nowait
-    record_routes(e, view, layer, n_rows);
-    uint32_t distinct = akin_expert_step_run(e->experts, &batch);
-#pragma omp master
-    if (n_distinct != NULL)
+    if (thread == 0)
+        record_routes(e, view, layer, n_rows);
+    uint32_t distinct =
+        akin_expert_step_run(e->experts, e->team, thread, &batch);
+    if (thread == 0 && n_distinct != NULL)
         n_distinct[layer] = (uint16_t)(n_distinct[layer] + distinct);
 }
 
 static void run_layer(akini_cpu_engine_t *e, const akin_kv_view_t *view,
-                      uint32_t layer, uint32_t n_rows, uint16_t *n_distinct)
+                      uint32_t thread, uint32_t layer, uint32_t n_rows,
+                      uint16_t *n_distinct)
 {
     const akin_model_config_t *c = &e->model->config;
     const akin_kernels_t *kernels = e->kernels;
     akini_cpu_scratch_t *s = &e->scratch;
     const size_t hidden = c->hidden_size;
     const float eps = (float)c->rms_norm_eps;
-#pragma omp for schedule(static)
-    for (uint32_t row = 0; row < n_rows; row++)
-        kernels->rms_norm(s->x + row * hidden, e->norms[layer].input, eps,
-                          s->normed + row * hidden, hidden);
-    run_attention(e, view, layer, n_rows);
-#pragma omp for schedule(static)
-    for (uint32_t row = 0; row < n_rows; row++) {
+    AKIN_TEAM_FOR(e->team, row, n_rows)
+    kernels->rms_norm(s->x + row * hidden, e->norms[layer].input, eps,
+                      s->normed + row * hidden, hidden);
+    akin_team_barrier(e->team);
+    run_attention(e, view, thread, layer, n_rows);
+    AKIN_TEAM_FOR(e->team, row, n_rows)
+    {
         kernels->add(s->x + row * hidden, s->projected + row * hidden, hidden);
         kernels->rms_norm(s->x + row * hidden, e->norms[layer].post, eps,
                           s->normed + row * hidden, hidden);
     }
-    run_moe(e, view, layer, n_rows, n_distinct);
+    akin_team_barrier(e->team);
+    run_moe(e, view, thread, layer, n_rows, n_distinct);
 }
 
-void akini_cpu_pass(akini_cpu_engine_t *e, const akin_kv_view_t *view,
-                    uint32_t n_rows, uint16_t *n_distinct)
+/* The work of one thread. */
+static void run_pass(akini_cpu_engine_t *e, const akin_kv_view_t *view,
+                     uint32_t thread, uint32_t n_rows, uint32_t n_heads,
+                     uint16_t *n_distinct)
 {
     const akin_model_config_t *c = &e->model->config;
     akini_cpu_scratch_t *s = &e->scratch;
     const size_t hidden = c->hidden_size;
     const product_t head = {&e->model->head, s->out_head};
+    AKIN_TEAM_FOR(e->team, row, n_rows)
+    embed(e, row);
+    akin_team_barrier(e->team);
+    for (uint32_t layer = 0; layer < c->n_layers; layer++)
+        run_layer(e, view, thread, layer, n_rows, n_distinct);
+    AKIN_TEAM_FOR(e->team, row, n_rows)
+    if (s->rows[row].logits != NULL)
+        e->kernels->rms_norm(s->x + row * hidden, e->final_norm,
+                             (float)c->rms_norm_eps, s->normed + row * hidden,
+                             hidden);
+    akin_team_barrier(e->team);
+    run_products(e, &head, 1, s->in_head, n_heads);
+}
+
+void akini_cpu_pass(akini_cpu_engine_t *e, const akin_kv_view_t *view,
+                    uint32_t n_rows, uint16_t *n_distinct)
+{
+    akini_cpu_scratch_t *s = &e->scratch;
+    const size_t hidden = e->model->config.hidden_size;
     uint32_t n_heads = 0;
     for (uint32_t row = 0; row < n_rows; row++) {
         if (s->rows[row].logits == NULL)
@@ -253,17 +279,8 @@ void akini_cpu_pass(akini_cpu_engine_t *e, const akin_kv_view_t *view,
     }
 #pragma omp parallel num_threads(e->n_threads)
     {
-#pragma omp for schedule(static)
-        for (uint32_t row = 0; row < n_rows; row++)
-            embed(e, row);
-        for (uint32_t layer = 0; layer < c->n_layers; layer++)
-            run_layer(e, view, layer, n_rows, n_distinct);
-#pragma omp for schedule(static)
-        for (uint32_t row = 0; row < n_rows; row++)
-            if (s->rows[row].logits != NULL)
-                e->kernels->rms_norm(s->x + row * hidden, e->final_norm,
-                                     (float)c->rms_norm_eps,
-                                     s->normed + row * hidden, hidden);
-        run_products(e->kernels, &head, 1, s->in_head, n_heads);
+        akin_team_begin(e->team, (uint32_t)omp_get_num_threads());
+        run_pass(e, view, (uint32_t)omp_get_thread_num(), n_rows, n_heads,
+                 n_distinct);
     }
 }

@@ -9,6 +9,7 @@
 
 #define INLINE static inline __attribute__((always_inline))
 #define LINE_BYTES 64
+#define NEAR_BYTES 12288
 #define TILE_TOKENS AKIN_ATTENTION_TILE_TOKENS
 #define MAX_GROUP 8 /* query heads handled together */
 
@@ -36,8 +37,10 @@ INLINE vf_t loadn_as(const void *p, size_t n, akin_dtype_t dtype)
 
 /*
  * A register tile: n_r rows of W with n_t vectors, both constants at every
- * call. While a tile streams its rows it fetches the rows of the next one: a
- * row is often a single page long, where the hardware's own streams end.
+ * call. The hardware's own streams end with a page and are many enough only
+ * for eight long rows; else the tile fetches the rows of the next one while it
+ * streams its own, short ones into the first cache, which must hold the
+ * vectors, too.
  */
 INLINE void matmul_tile(int n_r, int n_t, akin_dtype_t dtype, const char *w,
                         size_t n_cols, const float *const *x, float *const *y,
@@ -47,36 +50,43 @@ INLINE void matmul_tile(int n_r, int n_t, akin_dtype_t dtype, const char *w,
     const size_t row_bytes = n_cols * element;
     const size_t line = LINE_BYTES / element;
     const char *next = w + (size_t)n_r * row_bytes;
+    const int near = (size_t)n_r * row_bytes <= NEAR_BYTES;
     vf_t acc[8][8];
-    vf_t wv[8];
+    vf_t xv[8];
     for (int r = 0; r < n_r; r++)
         for (int t = 0; t < n_t; t++)
             acc[r][t] = vf_zero();
 
     size_t i = 0;
     for (; i + line <= n_cols; i += line) {
-        for (int r = 0; r < n_r; r++)
-            vf_prefetch(next + (size_t)r * row_bytes + i * element);
+        if (near)
+            for (int r = 0; r < n_r; r++)
+                vf_prefetch_near(next + (size_t)r * row_bytes + i * element);
+        else if (n_r < 8)
+            for (int r = 0; r < n_r; r++)
+                vf_prefetch_far(next + (size_t)r * row_bytes + i * element);
 #pragma GCC unroll 8
         for (size_t s = 0; s < line; s += VF_LANES) {
-            for (int r = 0; r < n_r; r++)
-                wv[r] = load_as(w + (size_t)r * row_bytes + (i + s) * element,
-                                dtype);
-            for (int t = 0; t < n_t; t++) {
-                vf_t xv = vf_load_f32(x[t] + i + s);
-                for (int r = 0; r < n_r; r++)
-                    acc[r][t] = vf_fma(wv[r], xv, acc[r][t]);
+            for (int t = 0; t < n_t; t++)
+                xv[t] = vf_load_f32(x[t] + i + s);
+#pragma GCC unroll 8
+            for (int r = 0; r < n_r; r++) {
+                vf_t wv = load_as(w + (size_t)r * row_bytes + (i + s) * element,
+                                  dtype);
+                for (int t = 0; t < n_t; t++)
+                    acc[r][t] = vf_fma(wv, xv[t], acc[r][t]);
             }
         }
     }
     while (i < n_cols) {
         size_t n = n_cols - i < VF_LANES ? n_cols - i : VF_LANES;
-        for (int r = 0; r < n_r; r++)
-            wv[r] = loadn_as(w + (size_t)r * row_bytes + i * element, n, dtype);
-        for (int t = 0; t < n_t; t++) {
-            vf_t xv = vf_loadn_f32(x[t] + i, n);
-            for (int r = 0; r < n_r; r++)
-                acc[r][t] = vf_fma(wv[r], xv, acc[r][t]);
+        for (int t = 0; t < n_t; t++)
+            xv[t] = vf_loadn_f32(x[t] + i, n);
+        for (int r = 0; r < n_r; r++) {
+            vf_t wv =
+                loadn_as(w + (size_t)r * row_bytes + i * element, n, dtype);
+            for (int t = 0; t < n_t; t++)
+                acc[r][t] = vf_fma(wv, xv[t], acc[r][t]);
         }
         i += n;
     }
@@ -111,8 +121,10 @@ INLINE void matmul_rows(int n_r, akin_dtype_t dtype, const char *w,
     } while (0)
     while (n - t >= VF_TILE_WIDE)
         TILES(VF_TILE_ROWS_WIDE, VF_TILE_WIDE);
-    if (n - t >= 4)
+    if (n - t == 4)
         TILES(VF_TILE_ROWS_4, 4);
+    if (n - t >= 3)
+        TILES(VF_TILE_ROWS_3, 3);
     if (n - t >= 2)
         TILES(VF_TILE_ROWS_2, 2);
     if (n - t >= 1)
@@ -437,22 +449,26 @@ static void attend(const akin_attention_t *a)
 
 /* ---- a plain read ---- */
 
+typedef uint64_t words_t __attribute__((vector_size(LINE_BYTES)));
+
 static uint64_t read_words(const void *data, size_t bytes)
 {
     const char *p = data;
-    uint64_t sums[16] = {0};
+    words_t sums[4] = {{0}, {0}, {0}, {0}};
     size_t i = 0;
-    for (; i + sizeof(sums) <= bytes; i += sizeof(sums)) {
-        uint64_t words[16];
-        memcpy(words, p + i, sizeof(words));
-        for (int j = 0; j < 16; j++)
-            sums[j] += words[j];
-    }
-    for (; i < bytes; i++)
-        sums[0] += (unsigned char)p[i];
+    for (; i + sizeof(sums) <= bytes; i += sizeof(sums))
+#pragma GCC unroll 4
+        for (int j = 0; j < 4; j++) {
+            words_t words;
+            memcpy(&words, p + i + (size_t)j * LINE_BYTES, sizeof(words));
+            sums[j] += words;
+        }
+    const words_t all = (sums[0] + sums[1]) + (sums[2] + sums[3]);
     uint64_t sum = 0;
-    for (int j = 0; j < 16; j++)
-        sum += sums[j];
+    for (int j = 0; j < 8; j++)
+        sum += all[j];
+    for (; i < bytes; i++)
+        sum += (unsigned char)p[i];
     return sum;
 }
 

@@ -9,8 +9,11 @@
 #include <string.h>
 
 #define VF_LANES 8
+/* Rows of a register tile, by its number of vectors, and the number of vectors
+ * of the widest one. */
 #define VF_TILE_ROWS_1 8
 #define VF_TILE_ROWS_2 4
+#define VF_TILE_ROWS_3 4
 #define VF_TILE_ROWS_4 2
 #define VF_TILE_WIDE 4
 #define VF_TILE_ROWS_WIDE 2
@@ -185,7 +188,9 @@ static inline void vf_storen_bf16(uint16_t *p, vf_t x, size_t n)
     memcpy(p, buffer, n * sizeof(uint16_t));
 }
 
-/* A macro: gcc drops calls of a function that does nothing but prefetch. */
-#define vf_prefetch(p) __builtin_prefetch((p), 0, 3)
+/* Into the first or the second cache. Macros: gcc drops calls of a function
+ * that only prefetches. */
+#define vf_prefetch_near(p) __builtin_prefetch((p), 0, 3)
+#define vf_prefetch_far(p) __builtin_prefetch((p), 0, 2)
 
 #endif

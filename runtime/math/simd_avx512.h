@@ -7,9 +7,11 @@
 #include <stdint.h>
 
 #define VF_LANES 16
-/* Rows and vectors of one register tile, by the number of vectors. */
+/* Rows of a register tile, by its number of vectors, and the number of vectors
+ * of the widest one. */
 #define VF_TILE_ROWS_1 8
 #define VF_TILE_ROWS_2 8
+#define VF_TILE_ROWS_3 8
 #define VF_TILE_ROWS_4 4
 #define VF_TILE_WIDE 6
 #define VF_TILE_ROWS_WIDE 4
@@ -166,7 +168,9 @@ static inline void vf_storen_bf16(uint16_t *p, vf_t x, size_t n)
                              _mm512_cvtepi32_epi16(_mm512_srli_epi32(r, 16)));
 }
 
-/* A macro: gcc drops calls of a function that does nothing but prefetch. */
-#define vf_prefetch(p) __builtin_prefetch((p), 0, 3)
+/* Into the first or the second cache. Macros: gcc drops calls of a function
+ * that only prefetches. */
+#define vf_prefetch_near(p) __builtin_prefetch((p), 0, 3)
+#define vf_prefetch_far(p) __builtin_prefetch((p), 0, 2)
 
 #endif

@@ -9,11 +9,14 @@
 #include <string.h>
 
 #define VF_LANES 8
+/* Rows of a register tile, by its number of vectors, and the number of vectors
+ * of the widest one. */
 #define VF_TILE_ROWS_1 4
 #define VF_TILE_ROWS_2 2
+#define VF_TILE_ROWS_3 2
 #define VF_TILE_ROWS_4 1
-#define VF_TILE_WIDE 2
-#define VF_TILE_ROWS_WIDE 2
+#define VF_TILE_WIDE 4
+#define VF_TILE_ROWS_WIDE 1
 
 typedef struct vf {
     float v[VF_LANES];
@@ -186,7 +189,9 @@ static inline void vf_storen_bf16(uint16_t *p, vf_t x, size_t n)
     }
 }
 
-/* A macro: gcc drops calls of a function that does nothing but prefetch. */
-#define vf_prefetch(p) __builtin_prefetch((p), 0, 3)
+/* Into the first or the second cache. Macros: gcc drops calls of a function
+ * that only prefetches. */
+#define vf_prefetch_near(p) __builtin_prefetch((p), 0, 3)
+#define vf_prefetch_far(p) __builtin_prefetch((p), 0, 2)
 
 #endif

@@ -7,6 +7,7 @@
 #include "runner.h"
 
 #include <math.h>
+#include <omp.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -113,12 +114,19 @@ static uint32_t run(const akin_kernels_t *kernels, uint32_t max_rows,
         .y = y,
     };
     uint32_t distinct = 0;
+    akin_team_t *team = akin_team_create();
+    CU_ASSERT_PTR_NOT_NULL_FATAL(team);
     if (n_threads == 0) {
-        distinct = akin_expert_step_run(step, &batch);
+        distinct = akin_expert_step_run(step, team, 0, &batch);
     } else {
 #pragma omp parallel num_threads(n_threads) reduction(max : distinct)
-        distinct = akin_expert_step_run(step, &batch);
+        {
+            akin_team_begin(team, (uint32_t)omp_get_num_threads());
+            distinct = akin_expert_step_run(
+                step, team, (uint32_t)omp_get_thread_num(), &batch);
+        }
     }
+    akin_team_destroy(team);
     akin_expert_step_destroy(step);
     return distinct;
 }

@@ -4,32 +4,43 @@
 # shellcheck source=tests/e2e/lib.sh
 . "$(dirname "$0")/lib.sh"
 
+# Enough blocks for several faults, and none of the prompts so long that it
+# would meet one in every attempt.
+for round in 1 2 3 4; do
+    grep -v '"shared-6"' "$prompts" |
+        sed "s/\"custom_id\": \"/&$round-/"
+done >"$scratch/four.in"
+input=$scratch/four.in
 run base
 expect "base: exit code" 0 "$code"
 command=$faults
-# What is damaged, and the check that has to find it. The longest prompt has
-# fewer blocks than the period, or it could never come through.
+# What is damaged, and the check that has to find it.
 for item in flip-kv:checksum flip-sidecar:checksum \
     stale-generation:generation; do
     fault=${item%:*}
     reason=${item#*:}
-    AKIN_FAULT_KV=$fault:29 run "$fault"
+    AKIN_FAULT_KV=$fault:41 run "$fault" --set roles.decode=1
     expect "$fault: exit code" 0 "$code"
     expect_same "$fault" "$scratch/base.jsonl" "$scratch/$fault.jsonl"
     refused=$(value "$fault" kv_blocks_refused.total)
     [ "$refused" -gt 0 ] || fail "$fault: nothing was refused"
     expect "$fault: refused for the reason" "$refused" \
         "$(value "$fault" "kv_blocks_refused.$reason")"
-    expect "$fault: answers" "26 0" \
+    expect "$fault: answers" "100 0" \
         "$("$check" lines "$scratch/$fault.jsonl" 16 | cut -d' ' -f1,2)"
 done
-AKIN_FAULT_KV=flip-kv:29,flip-sidecar:31,stale-generation:37 run all \
-    --set roles.prefill=2 --set kv.prefix_cache=false
+AKIN_FAULT_KV=flip-kv:83,flip-sidecar:97,stale-generation:101 run all \
+    --set roles.decode=1 --set kv.prefix_cache=false
 expect "all: exit code" 0 "$code"
 expect_same "all" "$scratch/base.jsonl" "$scratch/all.jsonl"
+for reason in checksum generation; do
+    [ "$(value all kv_blocks_refused.$reason)" -gt 0 ] ||
+        fail "all: nothing was refused for its $reason"
+done
 
 # Where every block is bad, each request fails with an error line, in bounded
 # time; those that need no block are answered.
+input=$prompts
 AKIN_FAULT_KV=flip-kv:1 run never
 expect "never: exit code" 3 "$code"
 expect "never: answers, errors" "1 25" \

@@ -17,6 +17,8 @@ static const akin_command_t benches[] = {
      akin_bench_experts_command},
     {"step", "decode of a model beside a plain read of what a token touches",
      akin_bench_step_command},
+    {"kv", "reads of KV blocks from another rank beside bare UCX",
+     akin_bench_kv_command},
 };
 
 #define N_BENCHES (sizeof(benches) / sizeof(benches[0]))

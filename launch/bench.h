@@ -55,8 +55,9 @@ double akin_bench_read(const akin_kernels_t *kernels,
 size_t akin_bench_parse_list(const char *text, uint32_t limit, uint32_t *values,
                              size_t max);
 
-/** `akin bench experts` and `akin bench step`; argv[0] is the full name. */
+/* The measurements; argv[0] is the full name, "akin bench step". */
 int akin_bench_experts_command(int argc, char **argv);
 int akin_bench_step_command(int argc, char **argv);
+int akin_bench_kv_command(int argc, char **argv);
 
 #endif

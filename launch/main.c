@@ -15,6 +15,8 @@ static const akin_command_t commands[] = {
     {"generate", "run one prompt on the engine alone", akin_command_generate},
     {"info", "show versions, this machine, a model, the job file's keys",
      akin_command_info},
+    {"compare", "show the summaries of several runs side by side",
+     akin_command_compare},
     {"bench", "measure parts of akin beside what bounds them",
      akin_command_bench},
 };

@@ -1,0 +1,113 @@
+/* Tests of the job files in examples/jobs: each is read, and becomes a job or
+ * the refusal that its comment shows. */
+#include "base/config.h"
+#include "engine/model.h"
+#include "kv/block.h"
+#include "roles/job.h"
+
+#include "runner.h"
+
+#include <dirent.h>
+#include <stdio.h>
+#include <string.h>
+
+#define JOBS AKIN_SOURCE_DIR "/examples/jobs"
+
+typedef struct example {
+    const char *file;
+    uint32_t n_ranks;
+    akin_kv_shape_t shape; /* of the model it names */
+    uint64_t block_bytes;  /* as the comment says */
+    uint64_t slab_blocks;
+    const char *refusal; /* part of the message; NULL: it is a job */
+} example_t;
+
+static const example_t examples[] = {
+    {"quickstart.conf", 7, {6, 2, 32, 32, 4, 16}, 28672, 2340, NULL},
+    {"qwen3-30b.conf", 25, {48, 4, 128, 128, 8, 16}, 1581056, 21732, NULL},
+    {"qwen3-235b.conf",
+     11,
+     {94, 4, 128, 128, 8, 16},
+     3092480,
+     13888,
+     "roles.ep is 4: this version runs workers of one rank"},
+};
+
+#define N_EXAMPLES (sizeof(examples) / sizeof(examples[0]))
+
+static akin_config_t *read_example(const char *file)
+{
+    char path[512];
+    akin_config_t *config = NULL;
+    akin_error_t err = {{0}};
+    (void)snprintf(path, sizeof(path), "%s/%s", JOBS, file);
+    CU_ASSERT_EQUAL_FATAL(
+        akin_config_create(akin_job_rows, akin_job_n_rows, &config), AKIN_OK);
+    akin_status_t status = akin_config_read_file(config, path, &err);
+    if (status != AKIN_OK)
+        (void)fprintf(stderr, "%s\n", err.text);
+    CU_ASSERT_EQUAL_FATAL(status, AKIN_OK);
+    return config;
+}
+
+static void test_jobs(void)
+{
+    for (size_t i = 0; i < N_EXAMPLES; i++) {
+        const example_t *e = &examples[i];
+        akin_config_t *config = read_example(e->file);
+        akin_job_t job;
+        akin_error_t err = {{0}};
+        akin_status_t status = akin_job_read(config, &job, &err);
+        if (e->refusal != NULL) {
+            CU_ASSERT_EQUAL(status, AKIN_ERR_CONFIG);
+            CU_ASSERT_PTR_NOT_NULL(strstr(err.text, e->refusal));
+            CU_ASSERT_EQUAL_FATAL(akin_config_set(config, "roles.ep=1", &err),
+                                  AKIN_OK);
+            status = akin_job_read(config, &job, &err);
+        }
+        CU_ASSERT_EQUAL_FATAL(status, AKIN_OK);
+        CU_ASSERT_EQUAL(akin_job_n_ranks(&job), e->n_ranks);
+        akin_config_destroy(config);
+    }
+}
+
+/* The sizes in the comments are those of the block layout. */
+static void test_slabs(void)
+{
+    for (size_t i = 0; i < N_EXAMPLES; i++) {
+        const example_t *e = &examples[i];
+        akin_config_t *config = read_example(e->file);
+        akin_kv_layout_t layout;
+        akin_error_t err = {{0}};
+        CU_ASSERT_EQUAL_FATAL(akin_kv_layout_init(&e->shape, &layout, &err),
+                              AKIN_OK);
+        CU_ASSERT_EQUAL(akin_config_int(config, "kv.block_tokens"),
+                        e->shape.block_tokens);
+        CU_ASSERT_EQUAL(layout.stride_bytes, e->block_bytes);
+        CU_ASSERT_EQUAL(akin_config_bytes(config, "kv.slab") /
+                            layout.stride_bytes,
+                        e->slab_blocks);
+        akin_config_destroy(config);
+    }
+}
+
+static void test_no_file_is_forgotten(void)
+{
+    size_t n = 0;
+    DIR *dir = opendir(JOBS);
+    CU_ASSERT_PTR_NOT_NULL_FATAL(dir);
+    for (struct dirent *entry; (entry = readdir(dir)) != NULL;) {
+        const char *dot = strrchr(entry->d_name, '.');
+        n += dot != NULL && strcmp(dot, ".conf") == 0;
+    }
+    (void)closedir(dir);
+    CU_ASSERT_EQUAL(n, N_EXAMPLES);
+}
+
+static const runner_test_t tests[] = {
+    {"the job files are jobs", test_jobs},
+    {"their slabs hold the blocks they say", test_slabs},
+    {"each file is tested", test_no_file_is_forgotten},
+};
+
+RUNNER_MAIN("example jobs", tests)

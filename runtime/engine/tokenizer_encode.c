@@ -172,11 +172,13 @@ akin_status_t akin_tokenizer_encode(const akin_tokenizer_t *tokenizer,
         free(encoder.ids);
         return status;
     }
+    if (encoder.n_ids == 0) {
+        free(encoder.ids);
+        return AKIN_OK;
+    }
     uint32_t *shrunk =
         realloc(encoder.ids, encoder.n_ids * sizeof(*encoder.ids));
-    if (shrunk != NULL)
-        encoder.ids = shrunk;
-    *ids_p = encoder.ids;
+    *ids_p = shrunk != NULL ? shrunk : encoder.ids;
     *n_ids_p = encoder.n_ids;
     return AKIN_OK;
 }

@@ -66,6 +66,7 @@ const char *akini_utf8_shown(const char *text, char out[48])
         unsigned char c = (unsigned char)text[i];
         out[i] = c < 0x20 || c == 0x7f ? '?' : text[i];
     }
-    strcpy(out + end, n == 41 ? "..." : "");
+    const char *rest = n == 41 ? "..." : "";
+    memcpy(out + end, rest, strlen(rest) + 1);
     return out;
 }

@@ -123,18 +123,17 @@ static void draw(const akin_progress_t *progress,
         if (bar > MAX_BAR)
             bar = MAX_BAR;
     }
-    strcpy(line, "\r");
+    char marks[MAX_BAR + 1] = "";
     if (bar > 0) {
         uint64_t done =
             counts->done < counts->total ? counts->done : counts->total;
         size_t full =
             (size_t)((double)done / (double)counts->total * (double)bar);
-        strcat(line, "[");
-        for (size_t i = 0; i < bar; i++)
-            strcat(line, i < full ? "#" : ".");
-        strcat(line, "] ");
+        memset(marks, '.', bar);
+        memset(marks, '#', full);
     }
-    add(line, LINE_BYTES, "%.*s\x1b[K", (int)width, text);
+    (void)snprintf(line, LINE_BYTES, "\r%s%s%s%.*s\x1b[K", bar > 0 ? "[" : "",
+                   marks, bar > 0 ? "] " : "", (int)width, text);
 }
 
 static void show(akin_progress_t *progress,

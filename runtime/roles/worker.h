@@ -10,6 +10,10 @@
 #include "roles/message.h"
 #include "roles/stepper.h"
 
+#ifdef __cplusplus
+extern "C" {
+#endif
+
 /** Rank of the router. */
 #define AKIN_ROUTER_RANK 0u
 
@@ -84,5 +88,9 @@ akin_status_t akin_decode_run(akin_worker_t *worker) AKIN_MUST_CHECK;
 void akin_worker_on_message(void *arg, uint32_t from, uint16_t type,
                             const void *payload, size_t bytes);
 void akin_worker_on_peer_lost(void *arg, uint32_t rank, akin_status_t status);
+
+#ifdef __cplusplus
+}
+#endif
 
 #endif

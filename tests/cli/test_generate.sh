@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# `akin generate`: codes, messages, and output that can be worked out.
+# Tests of akin generate: codes, messages, and output that can be worked out.
 #
 # usage: test_generate.sh AKIN JSON_VALUE SOURCE_DIR
 # shellcheck source=tests/cli/expect.sh

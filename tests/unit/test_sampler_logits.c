@@ -27,7 +27,7 @@ static void top(void)
                 uint32_t before = 0;
                 for (uint32_t i = 0; i < vocab; i++)
                     before += logits[i] > got[r].logit ||
-                              (logits[i] == got[r].logit && i < got[r].id);
+                              (i < got[r].id && logits[i] == got[r].logit);
                 wrong += got[r].id >= vocab || before != r ||
                          logits[got[r].id] != got[r].logit;
             }

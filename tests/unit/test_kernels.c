@@ -154,7 +154,7 @@ static void narrow_all(const akin_kernels_t *kernels)
         for (size_t i = 0; i <= 40; i++) {
             if (i < n && isnan(x[i]))
                 continue;
-            uint16_t expected = i < n ? nearest_bf16(x[i]) : 0x5a5a;
+            uint32_t expected = i < n ? nearest_bf16(x[i]) : 0x5a5a;
             CU_ASSERT_EQUAL(out[i], expected);
         }
     }

@@ -53,6 +53,8 @@ step() {
 # run POLICY: serves the batch; what akin prints goes to a log.
 run() {
     local policy=$1 code=0
+    # akin does not write over the answers of an earlier call.
+    rm -f "$out/$policy.jsonl" "$out/$policy.json"
     "$akin" run -c "$job" -i "$prompts" -o "$out/$policy.jsonl" \
         --set routing.decode="$policy" --ordered --deterministic-ids \
         --summary "$out/$policy.json" >"$out/$policy.log" 2>&1 </dev/null ||

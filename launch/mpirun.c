@@ -6,10 +6,11 @@
 
 #include <errno.h>
 #include <signal.h>
-#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
 /* What Open MPI's launcher is told, unless the user did: ranks may exceed
@@ -21,6 +22,8 @@ static const char *const environment[][2] = {
     {"OMPI_MCA_rmaps_base_oversubscribe", "1"},
     {"OMPI_MCA_hwloc_base_binding_policy", "none"},
     {"OMPI_MCA_orte_base_help_aggregate", "0"},
+    /* UCX reads this one before main(): a rank would set it too late. */
+    {"UCX_WARN_UNUSED_ENV_VARS", "n"},
 };
 
 #define N_ENVIRONMENT (sizeof(environment) / sizeof(environment[0]))
@@ -91,21 +94,16 @@ void akin_mpirun_print(const akin_mpirun_t *command, FILE *stream)
     (void)fputc('\n', stream);
 }
 
-static atomic_int n_signals;
-static volatile pid_t child;
-
-static void on_signal(int number)
+static void become_mpirun(const akin_mpirun_t *command, pid_t launcher,
+                          const sigset_t *mask)
 {
-    (void)number;
-    if (child > 0)
-        (void)kill(child,
-                   atomic_fetch_add(&n_signals, 1) == 0 ? SIGUSR1 : SIGTERM);
-}
-
-static void become_mpirun(const akin_mpirun_t *command)
-{
+    /* A job must not outlive its launcher, which may be gone already. */
+    (void)prctl(PR_SET_PDEATHSIG, SIGTERM);
+    if (getppid() != launcher)
+        _exit(AKIN_EXIT_FAILED);
     /* A group of its own: Ctrl-C is for the launcher, which passes it on. */
     (void)setpgid(0, 0);
+    (void)sigprocmask(SIG_SETMASK, mask, NULL);
     akin_boot_set_environment();
     for (size_t i = 0; i < N_ENVIRONMENT; i++)
         (void)setenv(environment[i][0], environment[i][1], 0);
@@ -121,27 +119,64 @@ static void become_mpirun(const akin_mpirun_t *command)
     _exit(AKIN_EXIT_FAILED);
 }
 
+/* Wait for mpirun's end and pass signals on. The first one is repeated, since
+ * an mpirun that has not started its ranks yet passes nothing on. */
+static int attend(pid_t mpirun, const sigset_t *watched, int *n_signals_p)
+{
+    static const struct timespec again = {.tv_sec = 1};
+    for (;;) {
+        int number = *n_signals_p == 1 ? sigtimedwait(watched, NULL, &again)
+                                       : sigwaitinfo(watched, NULL);
+        int status;
+        if (number == SIGCHLD) {
+            if (waitpid(mpirun, &status, WNOHANG) == mpirun)
+                return status;
+        } else if (number > 0) {
+            ++*n_signals_p;
+        } else if (errno != EAGAIN) {
+            continue;
+        }
+        if (*n_signals_p > 0 && number != SIGCHLD)
+            (void)kill(mpirun, *n_signals_p == 1 ? SIGUSR1 : SIGTERM);
+    }
+}
+
 int akin_mpirun_run(const akin_mpirun_t *command)
 {
-    struct sigaction action = {.sa_handler = on_signal};
-    (void)sigemptyset(&action.sa_mask);
+    sigset_t watched, mask;
+    (void)sigemptyset(&watched);
+    (void)sigaddset(&watched, SIGCHLD);
+    (void)sigaddset(&watched, SIGINT);
+    (void)sigaddset(&watched, SIGTERM);
+    /* Under nohup a closed terminal ends nothing. */
+    struct sigaction hangup;
+    if (sigaction(SIGHUP, NULL, &hangup) == 0 && hangup.sa_handler != SIG_IGN)
+        (void)sigaddset(&watched, SIGHUP);
+    /* An inherited SIG_IGN would reap mpirun unseen. */
+    (void)signal(SIGCHLD, SIG_DFL);
+    (void)sigprocmask(SIG_BLOCK, &watched, &mask);
     (void)fflush(stdout);
+    pid_t launcher = getpid();
     pid_t pid = fork();
     if (pid == 0)
-        become_mpirun(command);
+        become_mpirun(command, launcher, &mask);
+    int code = AKIN_EXIT_FAILED;
     if (pid < 0) {
         (void)fprintf(stderr, "akin: cannot start mpirun: %s\n",
                       strerror(errno));
-        return AKIN_EXIT_FAILED;
+    } else {
+        int n_signals = 0;
+        int status = attend(pid, &watched, &n_signals);
+        if (n_signals > 1)
+            code = AKIN_EXIT_STOPPED;
+        else if (WIFEXITED(status) && WEXITSTATUS(status) < 128)
+            code = WEXITSTATUS(status);
+        else if (n_signals == 1)
+            code = AKIN_EXIT_STOPPED; /* before anybody could handle it */
+        else if (WIFSIGNALED(status))
+            (void)fprintf(stderr, "akin: mpirun was ended by signal %d (%s)\n",
+                          WTERMSIG(status), strsignal(WTERMSIG(status)));
     }
-    child = pid;
-    (void)sigaction(SIGINT, &action, NULL);
-    (void)sigaction(SIGTERM, &action, NULL);
-    int status;
-    while (waitpid(pid, &status, 0) < 0)
-        if (errno != EINTR)
-            return AKIN_EXIT_FAILED;
-    if (atomic_load(&n_signals) > 1)
-        return AKIN_EXIT_STOPPED;
-    return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+    (void)sigprocmask(SIG_SETMASK, &mask, NULL);
+    return code;
 }

@@ -34,11 +34,13 @@ void akin_mpirun_cleanup(akin_mpirun_t *command);
 void akin_mpirun_print(const akin_mpirun_t *command, FILE *stream);
 
 /**
- * Run it and wait. SIGINT and SIGTERM become SIGUSR1 to mpirun, which passes
- * that one on to the ranks, so that the run can stop in order; a second one
- * becomes SIGTERM, with which mpirun ends the job at once.
+ * Run it and wait. SIGINT, SIGTERM and SIGHUP become SIGUSR1 to mpirun, which
+ * passes that one on to the ranks, so that the run can stop in order; a second
+ * one becomes SIGTERM, with which mpirun ends the job at once. The job ends
+ * with this process, however that ends.
  *
- * \return exit code: mpirun's, or 128 + signal.
+ * \return exit code: mpirun's; AKIN_EXIT_STOPPED if signals ended it;
+ *         AKIN_EXIT_FAILED if another signal ended it or the router.
  */
 int akin_mpirun_run(const akin_mpirun_t *command);
 

@@ -36,7 +36,6 @@ void akin_boot_set_environment(void)
         {"OMPI_MCA_btl", "self"},
         {"OMPI_MCA_mpi_yield_when_idle", "1"},
         {"UCX_MM_ERROR_HANDLING", "y"},
-        {"UCX_WARN_UNUSED_ENV_VARS", "n"},
     };
     for (size_t i = 0; i < sizeof(values) / sizeof(values[0]); i++)
         setenv(values[i][0], values[i][1], 0);

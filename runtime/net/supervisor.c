@@ -10,6 +10,7 @@
 #include <string.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
 static const int forwarded[] = {SIGINT, SIGTERM, SIGUSR1, SIGHUP};
@@ -49,11 +50,18 @@ static int exit_code(const akin_supervisor_params_t *params, int wait_status)
 }
 
 static int supervise(const akin_supervisor_params_t *params, pid_t child,
-                     int own_group, const sigset_t *watched)
+                     pid_t launcher, int own_group, const sigset_t *watched)
 {
+    /* A launcher that is killed says nothing. PR_SET_PDEATHSIG would follow
+     * the thread of it that forked, which may end long before. */
+    static const struct timespec look = {.tv_sec = 1};
     for (;;) {
         siginfo_t info;
-        int number = sigwaitinfo(watched, &info);
+        int number = sigtimedwait(watched, &info, launcher != 0 ? &look : NULL);
+        if (launcher != 0 && getppid() != launcher) {
+            launcher = 0;
+            kill(child, SIGTERM);
+        }
         if (number == SIGCHLD) {
             int wait_status;
             if (waitpid(child, &wait_status, WNOHANG) == child)
@@ -81,7 +89,7 @@ int akin_supervisor_run(const akin_supervisor_params_t *params)
      * stay in the foreground group, or reading would stop it.
      */
     int own_group = !isatty(STDIN_FILENO);
-    pid_t supervisor = getpid();
+    pid_t supervisor = getpid(), launcher = getppid();
     /* Or both would write what is still buffered. */
     fflush(NULL);
     pid_t child = fork();
@@ -92,7 +100,7 @@ int akin_supervisor_run(const akin_supervisor_params_t *params)
         AKIN_LOG(NET, ERROR, "rank %d: fork: %s", params->rank,
                  strerror(errno));
     else
-        code = supervise(params, child, own_group, &watched);
+        code = supervise(params, child, launcher, own_group, &watched);
     sigprocmask(SIG_SETMASK, &mask, NULL);
     return code;
 }

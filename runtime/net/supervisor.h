@@ -29,7 +29,8 @@ typedef struct akin_supervisor_params {
  * and SIGHUP on to it (signals that reach the whole process group are not
  * doubled: unless stdin is a terminal, the rank has a group of its own; only a
  * sender that signals every process one by one reaches it twice). The child
- * dies with its supervisor (PR_SET_PDEATHSIG). Call before MPI, UCX or any
+ * dies with its supervisor (PR_SET_PDEATHSIG), and gets SIGTERM when the
+ * supervisor's parent, the launcher, is gone. Call before MPI, UCX or any
  * thread exists; returns only in the supervisor.
  *
  * \return the exit code for main(): the rank's, 128 + signal if a signal ended

@@ -331,10 +331,6 @@ static int run_role(rank_t *r)
             (void)fprintf(stderr, "akin: %s\n", r->err.text);
         return end.exit_code;
     }
-    /* A signal to the whole job is for the router, which tells the others. */
-    (void)signal(SIGINT, SIG_IGN);
-    (void)signal(SIGTERM, SIG_IGN);
-    (void)signal(SIGUSR1, SIG_IGN);
     status = r->role == ROLE_PREFILL ? akin_prefill_run(&r->worker)
                                      : akin_decode_run(&r->worker);
     if (status != AKIN_OK)
@@ -346,6 +342,17 @@ static int run_role(rank_t *r)
 int akin_rank_run(const akin_rank_params_t *params)
 {
     rank_t r = {.params = params};
+    uint32_t number, size;
+    if (akin_boot_launch_rank(&number, &size) == AKIN_OK &&
+        number != AKIN_ROUTER_RANK) {
+        /* A signal to the whole job is for the router, which tells the
+         * others. */
+        (void)signal(SIGINT, SIG_IGN);
+        (void)signal(SIGTERM, SIG_IGN);
+        (void)signal(SIGUSR1, SIG_IGN);
+    } else {
+        akin_router_catch_signals();
+    }
     akin_boot_set_environment();
     akin_status_t status = akin_boot_start(&r.boot, &r.err);
     if (status != AKIN_OK) {

@@ -26,20 +26,19 @@
 #define CLOSE_NS (2 * AKIN_NS_PER_S)
 
 /* Signals reach the one router of a process. */
-static atomic_int n_signals;
+static atomic_int is_asked_to_stop;
 static akin_net_t *_Atomic signal_net;
 
 static void on_signal(int number)
 {
-    (void)number;
-    if (atomic_fetch_add(&n_signals, 1) > 0)
+    if (atomic_exchange(&is_asked_to_stop, 1) && number != SIGUSR1)
         _exit(EXIT_STOPPED);
     akin_net_t *net = atomic_load(&signal_net);
     if (net != NULL)
         akin_net_wake(net);
 }
 
-static void catch_signals(void)
+void akin_router_catch_signals(void)
 {
     struct sigaction action = {.sa_handler = on_signal};
     (void)sigemptyset(&action.sa_mask);
@@ -138,6 +137,7 @@ static akin_status_t open_batch(akin_router_t *r, akin_error_t *err)
     };
     r->counts.total = akin_batch_input_count(batch->input_path, 0);
     r->counts.done = resume.n_lines;
+    r->counts.failed = resume.n_failed;
     return status;
 }
 
@@ -161,7 +161,6 @@ akin_status_t akin_router_create(const akin_router_params_t *params,
         akin_router_destroy(r);
         return status;
     }
-    catch_signals();
     *router_p = r;
     return AKIN_OK;
 }
@@ -245,7 +244,7 @@ static uint32_t n_inside(const akin_router_t *r)
 
 static int is_finished(akin_router_t *r, int64_t now_ns)
 {
-    if (r->stop_ns == 0 && atomic_load(&n_signals) > 0) {
+    if (r->stop_ns == 0 && atomic_load(&is_asked_to_stop)) {
         r->stop_ns = now_ns;
         AKIN_LOG(ROLES, WARN,
                  "stopping: %u requests are finished first, for at most %.1f s",

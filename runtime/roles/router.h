@@ -45,9 +45,14 @@ typedef struct akin_router_end {
 typedef struct akin_router akin_router_t;
 
 /**
+ * From now on SIGINT, SIGTERM and SIGUSR1 ask the run to stop, one that has not
+ * begun as well. A SIGINT or SIGTERM after that ends the process at once;
+ * SIGUSR1 may come any number of times. Call before any thread exists.
+ */
+void akin_router_catch_signals(void);
+
+/**
  * Open input and output, so that a mistake shows before any model is loaded.
- * From then on SIGINT, SIGTERM and SIGUSR1 ask the run to stop; the second of
- * them ends the process at once.
  *
  * \param[out] router_p  owned by the caller.
  * \return AKIN_OK, or the status of akin_batch_input_open(),

@@ -4,9 +4,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Rows of a weight matrix that a thread takes at a time. */
-#define CHUNK_ROWS 64u
-
 /* The rows that chose one expert: places first .. first + n in the order. */
 typedef struct expert_group {
     uint32_t expert;
@@ -110,13 +107,14 @@ static void group_by_expert(akin_expert_step_t *s, const akin_expert_batch_t *b)
 }
 
 static void hidden_chunk(const akin_expert_step_t *s,
-                         const akin_expert_batch_t *b, uint32_t g, uint32_t row)
+                         const akin_expert_batch_t *b, uint32_t g, uint32_t row,
+                         uint32_t chunk_rows)
 {
     const akin_kernels_t *kernels = s->params.kernels;
     const expert_group_t *group = &s->groups[g];
     const akin_expert_t *expert = &b->experts[group->expert];
     uint32_t n_rows = s->params.intermediate - row;
-    n_rows = n_rows < CHUNK_ROWS ? n_rows : CHUNK_ROWS;
+    n_rows = n_rows < chunk_rows ? n_rows : chunk_rows;
     float *gate[64], *up[64];
     for (uint32_t t = 0; t < group->n; t += 64) {
         uint32_t n = group->n - t < 64 ? group->n - t : 64;
@@ -133,12 +131,13 @@ static void hidden_chunk(const akin_expert_step_t *s,
 }
 
 static void output_chunk(const akin_expert_step_t *s,
-                         const akin_expert_batch_t *b, uint32_t g, uint32_t row)
+                         const akin_expert_batch_t *b, uint32_t g, uint32_t row,
+                         uint32_t chunk_rows)
 {
     const expert_group_t *group = &s->groups[g];
     const akin_matrix_t *down = &b->experts[group->expert].down;
     uint32_t n_rows = s->params.hidden - row;
-    n_rows = n_rows < CHUNK_ROWS ? n_rows : CHUNK_ROWS;
+    n_rows = n_rows < chunk_rows ? n_rows : chunk_rows;
     float *out[64];
     for (uint32_t t = 0; t < group->n; t += 64) {
         uint32_t n = group->n - t < 64 ? group->n - t : 64;
@@ -153,20 +152,24 @@ uint32_t akin_expert_step_run(akin_expert_step_t *step, akin_team_t *team,
                               uint32_t rank, const akin_expert_batch_t *batch)
 {
     const uint32_t k = step->params.top_k;
+    const uint32_t hidden_rows = akin_matrix_chunk_rows(&batch->experts->gate);
     const uint32_t n_hidden =
-        (step->params.intermediate + CHUNK_ROWS - 1) / CHUNK_ROWS;
+        (step->params.intermediate + hidden_rows - 1) / hidden_rows;
+    const uint32_t output_rows = akin_matrix_chunk_rows(&batch->experts->down);
     const uint32_t n_output =
-        (step->params.hidden + CHUNK_ROWS - 1) / CHUNK_ROWS;
+        (step->params.hidden + output_rows - 1) / output_rows;
     if (rank == 0)
         group_by_expert(step, batch);
     akin_team_barrier(team);
 
     const uint32_t n_groups = step->n_groups;
     AKIN_TEAM_FOR(team, i, n_groups * n_hidden)
-    hidden_chunk(step, batch, i / n_hidden, i % n_hidden * CHUNK_ROWS);
+    hidden_chunk(step, batch, i / n_hidden, i % n_hidden * hidden_rows,
+                 hidden_rows);
     akin_team_barrier(team);
     AKIN_TEAM_FOR(team, i, n_groups * n_output)
-    output_chunk(step, batch, i / n_output, i % n_output * CHUNK_ROWS);
+    output_chunk(step, batch, i / n_output, i % n_output * output_rows,
+                 output_rows);
     akin_team_barrier(team);
     AKIN_TEAM_FOR(team, row, batch->n_rows)
     step->params.kernels->combine(batch->y + (size_t)row * step->params.hidden,

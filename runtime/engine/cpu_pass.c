@@ -7,9 +7,6 @@
 #include <omp.h>
 #include <string.h>
 
-/* Rows of a weight matrix that a thread takes at a time. */
-#define CHUNK_ROWS 64u
-
 /* One matrix of a product phase. */
 typedef struct product {
     const akin_matrix_t *w;
@@ -18,15 +15,17 @@ typedef struct product {
 
 static uint32_t n_chunks(const akin_matrix_t *w)
 {
-    return (w->rows + CHUNK_ROWS - 1) / CHUNK_ROWS;
+    const uint32_t rows = akin_matrix_chunk_rows(w);
+    return (w->rows + rows - 1) / rows;
 }
 
 static void product_chunk(const akin_kernels_t *kernels, const product_t *p,
                           uint32_t chunk, const float *const *in, uint32_t n)
 {
-    uint32_t row = chunk * CHUNK_ROWS;
+    const uint32_t chunk_rows = akin_matrix_chunk_rows(p->w);
+    const uint32_t row = chunk * chunk_rows;
     uint32_t n_rows = p->w->rows - row;
-    n_rows = n_rows < CHUNK_ROWS ? n_rows : CHUNK_ROWS;
+    n_rows = n_rows < chunk_rows ? n_rows : chunk_rows;
     float *out[64];
     for (uint32_t t = 0; t < n; t += 64) {
         uint32_t m = n - t < 64 ? n - t : 64;

@@ -307,7 +307,7 @@ akin_status_t akin_tensor_find_matrix(const akin_tensor_set_t *set,
                                       uint32_t cols, akin_matrix_t *matrix_p,
                                       akin_error_t *err)
 {
-    akin_tensor_t tensor;
+    akin_tensor_t tensor = {0};
     akin_status_t status = akin_tensor_find(set, name, &tensor, err);
     if (status != AKIN_OK)
         return status;

@@ -9,7 +9,7 @@
 
 #define INLINE static inline __attribute__((always_inline))
 #define LINE_BYTES 64
-#define NEAR_BYTES 12288
+#define AHEAD_BYTES ((size_t)12288)
 #define TILE_TOKENS AKIN_ATTENTION_TILE_TOKENS
 #define MAX_GROUP 8 /* query heads handled together */
 
@@ -37,20 +37,27 @@ INLINE vf_t loadn_as(const void *p, size_t n, akin_dtype_t dtype)
 
 /*
  * A register tile: n_r rows of W with n_t vectors, both constants at every
- * call. The hardware's own streams end with a page and are many enough only
- * for eight long rows; else the tile fetches the rows of the next one while it
- * streams its own, short ones into the first cache, which must hold the
- * vectors, too.
+ * call. It fetches ahead what comes AHEAD_BYTES later in the order in which
+ * tiles are worked through: along its own rows and, near their ends, along
+ * those of the next tile; only for the first vectors, since the others find the
+ * weights in the caches. (A row is often a single page long, where the
+ * hardware's own streams end, and more than this would not stay in the first
+ * cache beside the vectors.)
  */
 INLINE void matmul_tile(int n_r, int n_t, akin_dtype_t dtype, const char *w,
                         size_t n_cols, const float *const *x, float *const *y,
-                        size_t row)
+                        size_t row, int is_first)
 {
     const size_t element = akin_dtype_bytes(dtype);
     const size_t row_bytes = n_cols * element;
     const size_t line = LINE_BYTES / element;
-    const char *next = w + (size_t)n_r * row_bytes;
-    const int near = (size_t)n_r * row_bytes <= NEAR_BYTES;
+    const size_t tile_bytes = (size_t)n_r * row_bytes;
+    const size_t n_ahead = (AHEAD_BYTES + tile_bytes / 2) / tile_bytes;
+    size_t ahead = n_ahead * tile_bytes, wrap = ahead;
+    if (tile_bytes >= AHEAD_BYTES) {
+        ahead = AHEAD_BYTES / (size_t)n_r;
+        wrap = ahead + (size_t)(n_r - 1) * row_bytes;
+    }
     vf_t acc[8][8];
     vf_t xv[8];
     for (int r = 0; r < n_r; r++)
@@ -59,12 +66,11 @@ INLINE void matmul_tile(int n_r, int n_t, akin_dtype_t dtype, const char *w,
 
     size_t i = 0;
     for (; i + line <= n_cols; i += line) {
-        if (near)
+        const size_t at = i * element;
+        const char *fetch = w + at + (at + ahead < row_bytes ? ahead : wrap);
+        if (is_first)
             for (int r = 0; r < n_r; r++)
-                vf_prefetch_near(next + (size_t)r * row_bytes + i * element);
-        else if (n_r < 8)
-            for (int r = 0; r < n_r; r++)
-                vf_prefetch_far(next + (size_t)r * row_bytes + i * element);
+                vf_prefetch(fetch + (size_t)r * row_bytes);
 #pragma GCC unroll 8
         for (size_t s = 0; s < line; s += VF_LANES) {
             for (int t = 0; t < n_t; t++)
@@ -103,8 +109,12 @@ INLINE void matmul_tile(int n_r, int n_t, akin_dtype_t dtype, const char *w,
     }
 }
 
-/* All vectors of x for n_r rows, cut into tiles of as many rows as fit the
- * registers beside that many vectors. */
+/* Rows of a tile that divide a block of n_r rows. */
+#define TILE_ROWS(n_r, rows)                                                   \
+    ((n_r) % (rows) == 0 ? (rows) : (n_r) % 4 == 0 && (rows) >= 4 ? 4 : 1)
+
+/* All vectors of x for a block of n_r rows, cut into tiles of as many rows as
+ * fit the registers beside that many vectors. */
 INLINE void matmul_rows(int n_r, akin_dtype_t dtype, const char *w,
                         size_t n_cols, const float *const *x, float *const *y,
                         size_t n, size_t row)
@@ -113,10 +123,10 @@ INLINE void matmul_rows(int n_r, akin_dtype_t dtype, const char *w,
     size_t t = 0;
 #define TILES(rows, vectors)                                                   \
     do {                                                                       \
-        const int step = n_r < (rows) ? n_r : (rows);                          \
+        const int step = TILE_ROWS(n_r, rows);                                 \
         for (int r = 0; r < n_r; r += step)                                    \
             matmul_tile(step, (vectors), dtype, w + (size_t)r * row_bytes,     \
-                        n_cols, x + t, y + t, row + (size_t)r);                \
+                        n_cols, x + t, y + t, row + (size_t)r, t == 0);        \
         t += (vectors);                                                        \
     } while (0)
     while (n - t >= VF_TILE_WIDE)
@@ -132,12 +142,16 @@ INLINE void matmul_rows(int n_r, akin_dtype_t dtype, const char *w,
 #undef TILES
 }
 
+/* Blocks of 24 rows, which every tile's rows divide; their weights stay in the
+ * second cache for the next vectors. */
 INLINE void matmul_as(akin_dtype_t dtype, const char *w, size_t n_rows,
                       size_t n_cols, const float *const *x, float *const *y,
                       size_t n)
 {
     const size_t row_bytes = n_cols * akin_dtype_bytes(dtype);
     size_t row = 0;
+    for (; row + 24 <= n_rows; row += 24)
+        matmul_rows(24, dtype, w + row * row_bytes, n_cols, x, y, n, row);
     for (; row + 8 <= n_rows; row += 8)
         matmul_rows(8, dtype, w + row * row_bytes, n_cols, x, y, n, row);
     for (; row < n_rows; row++)

@@ -42,6 +42,24 @@ static inline const void *akin_matrix_row(const akin_matrix_t *m, size_t row)
     return (const char *)m->data + row * m->cols * akin_dtype_bytes(m->dtype);
 }
 
+/**
+ * Rows that a thread takes at a time: up to half a MiB, because streaming
+ * stumbles at the borders of chunks, but only about a quarter of a matrix, so
+ * that it is shared out, unless that is less than 16 KiB; whole blocks of the
+ * kernels.
+ */
+static inline uint32_t akin_matrix_chunk_rows(const akin_matrix_t *m)
+{
+    const size_t block = 24;
+    const size_t row_bytes = m->cols * akin_dtype_bytes(m->dtype);
+    const size_t most = ((size_t)512 << 10) / row_bytes;
+    const size_t least = ((size_t)16 << 10) / row_bytes;
+    size_t rows = m->rows / 4;
+    rows = rows > most ? most : rows;
+    rows = rows < least ? least : rows;
+    return (uint32_t)((rows + block - 1) / block * block);
+}
+
 #ifdef __cplusplus
 }
 #endif

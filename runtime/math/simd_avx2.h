@@ -188,9 +188,7 @@ static inline void vf_storen_bf16(uint16_t *p, vf_t x, size_t n)
     memcpy(p, buffer, n * sizeof(uint16_t));
 }
 
-/* Into the first or the second cache. Macros: gcc drops calls of a function
- * that only prefetches. */
-#define vf_prefetch_near(p) __builtin_prefetch((p), 0, 3)
-#define vf_prefetch_far(p) __builtin_prefetch((p), 0, 2)
+/* A macro: gcc drops calls of a function that only prefetches. */
+#define vf_prefetch(p) __builtin_prefetch((p), 0, 3)
 
 #endif

@@ -12,7 +12,7 @@
 #define VF_TILE_ROWS_1 8
 #define VF_TILE_ROWS_2 8
 #define VF_TILE_ROWS_3 8
-#define VF_TILE_ROWS_4 4
+#define VF_TILE_ROWS_4 6
 #define VF_TILE_WIDE 6
 #define VF_TILE_ROWS_WIDE 4
 
@@ -168,9 +168,7 @@ static inline void vf_storen_bf16(uint16_t *p, vf_t x, size_t n)
                              _mm512_cvtepi32_epi16(_mm512_srli_epi32(r, 16)));
 }
 
-/* Into the first or the second cache. Macros: gcc drops calls of a function
- * that only prefetches. */
-#define vf_prefetch_near(p) __builtin_prefetch((p), 0, 3)
-#define vf_prefetch_far(p) __builtin_prefetch((p), 0, 2)
+/* A macro: gcc drops calls of a function that only prefetches. */
+#define vf_prefetch(p) __builtin_prefetch((p), 0, 3)
 
 #endif

@@ -68,10 +68,10 @@ static uint64_t read_range(const akin_kernels_t *kernels,
     return sum;
 }
 
-double akin_bench_read(const akin_kernels_t *kernels,
-                       const akin_bench_piece_t *pieces, size_t n_pieces,
+double akin_bench_read(const akin_bench_piece_t *pieces, size_t n_pieces,
                        int n_threads)
 {
+    const akin_kernels_t *kernels = akin_kernels_of(akin_kernels_best());
     /* The sum is used, so that no read can be left out. */
     static volatile uint64_t sink;
     uint64_t sum = 0;

@@ -37,13 +37,12 @@ typedef struct akin_bench_piece {
 } akin_bench_piece_t;
 
 /**
- * Time a plain read of pieces of memory by a team of threads, each piece cut
- * into parts of at most 256 KiB that the threads take in turn.
+ * Time a plain read of pieces of memory, laid end to end, by a team of threads
+ * that take 256 KiB at a time, with the best kernels of this CPU.
  *
  * \return seconds.
  */
-double akin_bench_read(const akin_kernels_t *kernels,
-                       const akin_bench_piece_t *pieces, size_t n_pieces,
+double akin_bench_read(const akin_bench_piece_t *pieces, size_t n_pieces,
                        int n_threads);
 
 /**

@@ -186,8 +186,8 @@ static akin_status_t measure(run_t *r, const options_t *o,
             return akin_error_set(err, status, "step failed: %s",
                                   akin_status_string(status));
         *bytes_p = list_pieces(r);
-        double reference = akin_bench_read(r->info.kernels, r->pieces,
-                                           r->n_pieces, o->n_threads);
+        double reference =
+            akin_bench_read(r->pieces, r->n_pieces, o->n_threads);
         if (i == 0)
             continue; /* the first round warms up */
         rounds->seconds[rounds->n] =

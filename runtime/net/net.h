@@ -158,11 +158,20 @@ akin_status_t akin_net_read(akin_net_t *net, uint32_t rank, uint64_t offset,
 int akin_net_poll(akin_net_t *net);
 
 /**
- * Sleep until there was progress, akin_net_wake() was called or the deadline
- * passed. Uses no CPU while nothing happens.
+ * Have akin_net_wait() return, too, while a descriptor is readable or has come
+ * to its end, until told otherwise. The net never reads it.
+ *
+ * \param[in] fd  not owned; -1: none.
+ */
+void akin_net_watch(akin_net_t *net, int fd);
+
+/**
+ * Sleep until there was progress, akin_net_wake() was called, the descriptor
+ * that is watched has something or the deadline passed. Uses no CPU while
+ * nothing happens.
  *
  * \param[in] deadline_ns  akin_clock_now_ns() time; INT64_MAX: none.
- * \return AKIN_OK: progress or wake-up.
+ * \return AKIN_OK: progress, wake-up or the descriptor.
  * \return AKIN_ERR_TIMEOUT
  * \return AKIN_ERR_UCX, AKIN_ERR_IO: the worker is broken.
  */

@@ -107,6 +107,7 @@ struct akin_net {
     ucp_worker_h worker;
     int worker_fd; /* owned by the worker */
     int wake_fd;   /* eventfd */
+    int watch_fd;  /* the caller's, or -1 */
     ucp_mem_h slab_memory;
     void *slab;
     size_t slab_bytes;

@@ -38,7 +38,7 @@ int akin_net_poll(akin_net_t *net)
 }
 
 /* Sleep until UCX, a wake-up or the time asks. Returns non-zero if awakened by
- * akin_net_wake(), negative on failure. */
+ * akin_net_wake() or the descriptor that is watched, negative on failure. */
 static int sleep_until(akin_net_t *net, int64_t deadline_ns)
 {
     int64_t left = INT64_MAX;
@@ -51,14 +51,15 @@ static int sleep_until(akin_net_t *net, int64_t deadline_ns)
         left = CLOSING_SLEEP_NS;
     const struct timespec timeout = {.tv_sec = (time_t)(left / AKIN_NS_PER_S),
                                      .tv_nsec = (long)(left % AKIN_NS_PER_S)};
-    struct pollfd fds[2] = {{.fd = net->worker_fd, .events = POLLIN},
-                            {.fd = net->wake_fd, .events = POLLIN}};
+    struct pollfd fds[3] = {{.fd = net->worker_fd, .events = POLLIN},
+                            {.fd = net->wake_fd, .events = POLLIN},
+                            {.fd = net->watch_fd, .events = POLLIN}};
     net->stats.sleeps++;
-    int n = ppoll(fds, 2, left != INT64_MAX ? &timeout : NULL, NULL);
+    int n = ppoll(fds, 3, left != INT64_MAX ? &timeout : NULL, NULL);
     if (n < 0)
         return errno == EINTR ? 0 : -1;
     if (fds[1].revents == 0)
-        return 0;
+        return fds[2].revents != 0;
     uint64_t count;
     return read(net->wake_fd, &count, sizeof(count)) == sizeof(count);
 }
@@ -88,6 +89,11 @@ akin_status_t akin_net_wait(akin_net_t *net, int64_t deadline_ns)
         if (deadline_ns != INT64_MAX && akin_clock_now_ns() >= deadline_ns)
             return AKIN_ERR_TIMEOUT;
     }
+}
+
+void akin_net_watch(akin_net_t *net, int fd)
+{
+    net->watch_fd = fd;
 }
 
 void akin_net_wake(akin_net_t *net)

@@ -54,7 +54,7 @@ static int supervise(const akin_supervisor_params_t *params, pid_t child,
 {
     /* A launcher that is killed says nothing. PR_SET_PDEATHSIG would follow
      * the thread of it that forked, which may end long before. */
-    static const struct timespec look = {.tv_sec = 1};
+    static const struct timespec look = {.tv_sec = 5};
     for (;;) {
         siginfo_t info;
         int number = sigtimedwait(watched, &info, launcher != 0 ? &look : NULL);

@@ -230,6 +230,7 @@ akin_status_t akin_net_create(const akin_net_params_t *params,
         net->peers[r].net = net;
         net->peers[r].rank = r;
     }
+    net->watch_fd = -1;
     net->wake_fd = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
     if (net->wake_fd < 0) {
         status = akin_error_set(err, akin_status_from_errno(errno),

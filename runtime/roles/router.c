@@ -283,8 +283,6 @@ static void serve(akin_router_t *r)
             return;
         if (next > now + TICK_NS)
             next = now + TICK_NS;
-        if (r->input_retry_ns > now && r->input_retry_ns < next)
-            next = r->input_retry_ns;
         akin_status_t status = akin_net_wait(r->net, next);
         if (status != AKIN_OK && status != AKIN_ERR_TIMEOUT &&
             r->failure == AKIN_OK)
@@ -346,6 +344,7 @@ akin_status_t akin_router_run(akin_router_t *router, akin_net_t *net,
     if (status != AKIN_OK)
         return akin_error_set(err, status, "out of memory");
     serve(r);
+    akin_net_watch(net, -1);
     int64_t now = akin_clock_now_ns();
     int is_complete = r->input_ended && HASH_COUNT(r->by_id) == 0;
     count_states(r);

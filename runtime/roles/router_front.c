@@ -9,9 +9,6 @@
 #include <string.h>
 #include <time.h>
 
-/* How often a pipe that had nothing is looked at again. */
-#define INPUT_RETRY_NS (20 * AKIN_NS_PER_MS)
-
 static void put_line(akin_router_t *r, uint64_t sequence, const char *line,
                      size_t bytes)
 {
@@ -96,9 +93,10 @@ static void take_line(akin_router_t *r, const akin_batch_line_t *line,
 
 void akini_router_read(akin_router_t *r, int64_t now_ns)
 {
-    while (!r->input_ended && r->stop_ns == 0 && r->failure == AKIN_OK &&
+    r->input_is_dry = 0;
+    while (!r->input_is_dry && !r->input_ended && r->stop_ns == 0 &&
+           r->failure == AKIN_OK &&
            HASH_COUNT(r->by_id) < r->params.job->max_in_flight &&
-           now_ns >= r->input_retry_ns &&
            akin_batch_output_room(r->output, r->n_sequences) > 0) {
         akin_batch_line_t line;
         akin_status_t status =
@@ -108,10 +106,12 @@ void akini_router_read(akin_router_t *r, int64_t now_ns)
         else if (status == AKIN_ERR_NOT_FOUND)
             r->input_ended = 1;
         else if (status == AKIN_ERR_BUSY)
-            r->input_retry_ns = now_ns + INPUT_RETRY_NS;
+            r->input_is_dry = 1;
         else
             r->failure = status;
     }
+    akin_net_watch(r->net,
+                   r->input_is_dry ? akin_batch_input_fd(r->input) : -1);
 }
 
 void akini_router_answer(akin_router_t *r, akini_flight_t *f,

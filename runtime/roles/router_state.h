@@ -79,7 +79,7 @@ struct akin_router {
     akin_summary_t *summary;
     char model_name[256];
     int input_ended;
-    int64_t input_retry_ns; /* a pipe had nothing: look again then */
+    int input_is_dry; /* a pipe has nothing now: watched until it has */
     uint64_t n_sequences;
     /* The requests. */
     akini_flight_t *by_id;

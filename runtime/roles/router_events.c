@@ -242,6 +242,9 @@ void akin_router_on_message(void *arg, uint32_t from, uint16_t type,
                             const void *payload, size_t bytes)
 {
     akin_router_t *r = arg;
+    /* The output is closed: what comes now is too late for it. */
+    if (r->is_closing && type != AKIN_MESSAGE_STATS)
+        return;
     if (is_prefill(r, from) && type == AKIN_MESSAGE_PREFILLED) {
         on_prefilled(r, from, payload, bytes);
     } else if (is_prefill(r, from) && type == AKIN_MESSAGE_STEP) {

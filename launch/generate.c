@@ -241,15 +241,6 @@ static akin_status_t emit(run_t *r, const char *text, size_t bytes)
     return AKIN_OK;
 }
 
-static int is_eos(const run_t *r, uint32_t id)
-{
-    const akin_model_config_t *model = r->info.model;
-    for (uint32_t i = 0; i < model->n_eos_ids; i++)
-        if (model->eos_ids[i] == id)
-            return 1;
-    return 0;
-}
-
 static akin_status_t decode(run_t *r, uint32_t max_tokens)
 {
     akin_generate_result_t *result = r->result;
@@ -269,7 +260,8 @@ static akin_status_t decode(run_t *r, uint32_t max_tokens)
                                         r->logits, r->history, at, at);
         r->history[at] = id;
         result->tokens[result->n_tokens++] = id;
-        if (!r->options->ignore_eos && is_eos(r, id)) {
+        if (!r->options->ignore_eos &&
+            akin_model_config_is_eos(r->info.model, id)) {
             result->finish_reason = "stop";
             break;
         }

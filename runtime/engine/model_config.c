@@ -308,3 +308,11 @@ akin_status_t akin_model_config_read(const char *dir,
     *config_p = config;
     return AKIN_OK;
 }
+
+int akin_model_config_is_eos(const akin_model_config_t *config, uint32_t token)
+{
+    for (uint32_t i = 0; i < config->n_eos_ids; i++)
+        if (config->eos_ids[i] == token)
+            return 1;
+    return 0;
+}

@@ -86,6 +86,9 @@ akin_status_t akin_model_config_parse_generation(
     const char *text, size_t bytes, const char *name,
     akin_model_config_t *config, akin_error_t *err) AKIN_MUST_CHECK;
 
+/** Whether a token ends a sequence of this model. */
+int akin_model_config_is_eos(const akin_model_config_t *config, uint32_t token);
+
 #ifdef __cplusplus
 }
 #endif

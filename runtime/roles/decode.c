@@ -320,14 +320,6 @@ static void fill(akin_worker_t *w, akin_stepper_job_t *job)
     }
 }
 
-static int is_eos(const akin_model_config_t *model, uint32_t token)
-{
-    for (uint32_t i = 0; i < model->n_eos_ids; i++)
-        if (model->eos_ids[i] == token)
-            return 1;
-    return 0;
-}
-
 /* The token that a row gave; says whether it was the last one. */
 static int take_token(akin_worker_t *w, sequence_t *s,
                       const akin_stepper_row_t *row, akin_message_token_t *out)
@@ -346,7 +338,8 @@ static int take_token(akin_worker_t *w, sequence_t *s,
         .has_logprob = s->request.how.want_logprobs,
         .logprob = row->logprob,
     };
-    if (!s->request.how.ignore_eos && is_eos(w->model, row->token))
+    if (!s->request.how.ignore_eos &&
+        akin_model_config_is_eos(w->model, row->token))
         out->finished = 1 + AKIN_FINISH_STOP;
     else if (s->n_tokens == s->n_prompt + s->request.how.max_tokens)
         out->finished = 1 + AKIN_FINISH_LENGTH;

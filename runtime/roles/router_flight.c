@@ -153,14 +153,6 @@ static int add_text(akini_flight_t *f, const char *text, size_t bytes)
     return 1;
 }
 
-static int is_eos(const akin_model_config_t *model, uint32_t token)
-{
-    for (uint32_t i = 0; i < model->n_eos_ids; i++)
-        if (model->eos_ids[i] == token)
-            return 1;
-    return 0;
-}
-
 int akini_flight_token(akin_router_t *r, akini_flight_t *f, uint32_t token,
                        const akin_token_logprob_t *logprob, int64_t now_ns)
 {
@@ -177,7 +169,8 @@ int akini_flight_token(akin_router_t *r, akini_flight_t *f, uint32_t token,
         f->logprobs[f->n_tokens] = *logprob;
     f->tokens[f->n_tokens++] = token;
     r->counts.tokens++;
-    int ended = !request->ignore_eos && is_eos(r->params.model, token);
+    int ended = !request->ignore_eos &&
+                akin_model_config_is_eos(r->params.model, token);
     if (!ended) {
         has_room = akin_text_stream_push(f->stream, token, &text, &bytes,
                                          &stopped) == AKIN_OK &&

@@ -135,10 +135,15 @@ static void test_eos(void)
     CU_ASSERT_EQUAL_FATAL(parse(text, &c, &err), AKIN_OK);
     CU_ASSERT_EQUAL(c.n_eos_ids, 2);
     CU_ASSERT_EQUAL(c.eos_ids[1], 151643);
+    CU_ASSERT(akin_model_config_is_eos(&c, 151645));
+    CU_ASSERT(akin_model_config_is_eos(&c, 151643));
+    CU_ASSERT(!akin_model_config_is_eos(&c, 0));
+    CU_ASSERT(!akin_model_config_is_eos(&c, 151644));
 
     edit("\"eos_token_id\": 151645,", "", text, sizeof(text));
     CU_ASSERT_EQUAL_FATAL(parse(text, &c, &err), AKIN_OK);
     CU_ASSERT_EQUAL(c.n_eos_ids, 0);
+    CU_ASSERT(!akin_model_config_is_eos(&c, 0));
 
     const char *generation = "{\"eos_token_id\": [7, 151643], \"top_k\": 20}";
     CU_ASSERT_EQUAL_FATAL(akin_model_config_parse_generation(

@@ -17,6 +17,11 @@ void akini_router_send(akin_router_t *r, uint32_t rank,
         status = akin_net_send(r->net, rank, (uint16_t)type, r->packer.data,
                                r->packer.bytes);
     akin_packer_reset(&r->packer);
+    /* A worker that takes nothing any more is as good as lost. */
+    if (status == AKIN_ERR_FULL) {
+        akin_net_drop_peer(r->net, rank);
+        status = AKIN_ERR_PEER;
+    }
     /* What a lost peer was to do is begun again when its loss is told. */
     if (status != AKIN_OK && status != AKIN_ERR_PEER && r->failure == AKIN_OK)
         r->failure =

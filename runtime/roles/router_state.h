@@ -137,7 +137,8 @@ int akini_flight_token(akin_router_t *r, akini_flight_t *f, uint32_t token,
 void akini_router_dispatch(akin_router_t *r, int64_t now_ns);
 /** Keep leases alive, end what is overdue; the time of the next such thing. */
 int64_t akini_router_expire(akin_router_t *r, int64_t now_ns);
-/** Send what is in r->packer. */
+/** Send what is in r->packer; a worker that takes nothing any more is given
+ * up. */
 void akini_router_send(akin_router_t *r, uint32_t rank,
                        akin_message_type_t type);
 /** Send a message that is only a request's id. */

@@ -12,6 +12,11 @@ void akin_worker_send(akin_worker_t *worker, uint32_t rank,
         status = akin_net_send(worker->net, rank, (uint16_t)type,
                                worker->packer.data, worker->packer.bytes);
     akin_packer_reset(&worker->packer);
+    /* Another worker that takes nothing any more is as good as lost. */
+    if (status == AKIN_ERR_FULL && rank != AKIN_ROUTER_RANK) {
+        akin_net_drop_peer(worker->net, rank);
+        status = AKIN_ERR_PEER;
+    }
     /* Without its messages a request would wait for its deadline. */
     if (status != AKIN_OK && status != AKIN_ERR_PEER)
         worker->failure = status;

@@ -68,7 +68,7 @@ struct akin_worker {
 akin_status_t akin_worker_run(akin_worker_t *worker) AKIN_MUST_CHECK;
 
 /** Send what is in worker->packer, then reset it. Failures to a lost peer are
- * left to peer_lost. */
+ * left to peer_lost; another worker that takes nothing any more is given up. */
 void akin_worker_send(akin_worker_t *worker, uint32_t rank,
                       akin_message_type_t type);
 

@@ -36,7 +36,7 @@ const akin_config_row_t akin_job_rows[] = {
     {"router.max_in_flight", AKIN_CONFIG_INT, "requests", "1024", 1, 1048576,
      NULL, "Most requests inside the job; more wait in the input."},
     {"router.request_timeout", AKIN_CONFIG_TIME, "", "10min", 1e6, 8.64e13,
-     NULL, "A request that takes longer fails."},
+     NULL, "A request that takes longer from its prefill on fails."},
     {"router.grace", AKIN_CONFIG_TIME, "", "10s", 0, 3.6e12, NULL,
      "How long running requests may go on after SIGINT or SIGTERM."},
     {"net.transfer_timeout", AKIN_CONFIG_TIME, "", "10s", 1e6, 3.6e12, NULL,

@@ -73,7 +73,9 @@ static uint32_t choose_prefill(akin_router_t *r, const akini_flight_t *f)
     return best;
 }
 
-static void dispatch_prefill(akin_router_t *r)
+/* A batch may wait in the queue for as long as the others need, of which each
+ * has its time. */
+static void dispatch_prefill(akin_router_t *r, int64_t now_ns)
 {
     const uint32_t limit =
         PREFILL_AHEAD *
@@ -97,6 +99,8 @@ static void dispatch_prefill(akin_router_t *r)
         akin_message_pack_prefill(&r->packer, &m);
         akini_router_send(r, r->prefill[w].rank, AKIN_MESSAGE_PREFILL);
         f->prefill = w;
+        if (f->deadline_ns == INT64_MAX)
+            f->deadline_ns = now_ns + r->params.job->request_timeout_ns;
         r->prefill[w].n_flights++;
         r->prefill[w].load += f->request->n_prompt;
         akini_flight_move(r, f, AKINI_FLIGHT_PREFILL);
@@ -166,7 +170,7 @@ static void dispatch_decode(akin_router_t *r, int64_t now_ns)
 void akini_router_dispatch(akin_router_t *r, int64_t now_ns)
 {
     if (r->stop_ns == 0)
-        dispatch_prefill(r);
+        dispatch_prefill(r, now_ns);
     dispatch_decode(r, now_ns);
 }
 

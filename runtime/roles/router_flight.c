@@ -49,7 +49,7 @@ akini_flight_t *akini_flight_create(akin_router_t *r, akin_request_t *request,
     f->n_slots = (uint32_t)((n_computed - 1) / block_tokens + 1);
     f->id = r->next_id++;
     f->arrival_ns = now_ns;
-    f->deadline_ns = now_ns + r->params.job->request_timeout_ns;
+    f->deadline_ns = INT64_MAX;
     f->prefill = AKIN_ROUTING_NO_WORKER;
     f->decode = AKIN_ROUTING_NO_WORKER;
     HASH_ADD(hh, r->by_id, id, sizeof(f->id), f);

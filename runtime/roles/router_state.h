@@ -48,9 +48,9 @@ typedef struct akini_flight {
     uint32_t n_restarts;
     int fresh; /* a block was refused: recompute without the cache */
     int64_t arrival_ns, first_ns, last_ns;
-    int64_t deadline_ns;
-    int64_t keep_ns;  /* routed: when its lease is to be extended */
-    int64_t retry_ns; /* routed: not before */
+    int64_t deadline_ns; /* from the first time that a worker has it */
+    int64_t keep_ns;     /* routed: when its lease is to be extended */
+    int64_t retry_ns;    /* routed: not before */
     UT_hash_handle hh;
     struct akini_flight *prev, *next; /* list of its state */
 } akini_flight_t;

@@ -9,6 +9,13 @@
  * its request can run. */
 #define PREFILL_AHEAD 16u
 
+/* How long a request lets others pass that need less room. */
+#define PATIENCE_NS AKIN_NS_PER_S
+
+/* A decode worker ends a transfer in time, whoever the owner; one that still
+ * says nothing this much later does not run any more. */
+#define TRANSFER_MARGIN_NS (10 * AKIN_NS_PER_S)
+
 void akini_router_send(akin_router_t *r, uint32_t rank,
                        akin_message_type_t type)
 {
@@ -124,7 +131,8 @@ static void send_decode(akin_router_t *r, akini_flight_t *f)
     akini_router_send(r, r->decode[f->decode].rank, AKIN_MESSAGE_DECODE);
 }
 
-/* A request that finds no worker with room lets those behind it pass. */
+/* A request that finds no worker with room lets those behind it pass, for a
+ * while: else a big one might wait for ever among small ones. */
 static void dispatch_decode(akin_router_t *r, int64_t now_ns)
 {
     const akin_job_t *job = r->params.job;
@@ -138,6 +146,8 @@ static void dispatch_decode(akin_router_t *r, int64_t now_ns)
                              w->n_reserved + f->n_slots <= r->params.n_slots;
             any |= r->eligible[i];
         }
+        if (!any && now_ns - f->routed_ns >= PATIENCE_NS)
+            return;
         if (!any || now_ns < f->retry_ns)
             continue;
         const akin_policy_request_t request = {
@@ -162,6 +172,8 @@ static void dispatch_decode(akin_router_t *r, int64_t now_ns)
         f->decode = worker;
         r->decode[worker].n_flights++;
         r->decode[worker].n_reserved += f->n_slots;
+        f->give_up_ns =
+            now_ns + 2 * job->transfer_timeout_ns + TRANSFER_MARGIN_NS;
         akini_flight_move(r, f, AKINI_FLIGHT_TRANSFER);
         send_decode(r, f);
     }
@@ -188,6 +200,13 @@ int64_t akini_router_expire(akin_router_t *r, int64_t now_ns)
         next_ns = f->keep_ns < next_ns ? f->keep_ns : next_ns;
         if (f->retry_ns > now_ns && f->retry_ns < next_ns)
             next_ns = f->retry_ns;
+    }
+    DL_FOREACH(r->lists[AKINI_FLIGHT_TRANSFER], f)
+    {
+        if (f->give_up_ns <= now_ns)
+            akin_net_drop_peer(r->net, r->decode[f->decode].rank);
+        else if (f->give_up_ns < next_ns)
+            next_ns = f->give_up_ns;
     }
     for (int state = 0; state < AKINI_FLIGHT_STATES; state++) {
         DL_FOREACH_SAFE(r->lists[state], f, next)

@@ -93,6 +93,7 @@ static void on_prefilled(akin_router_t *r, uint32_t from, const void *payload,
     f->n_cached = m.n_cached_blocks * block_tokens;
     f->keep_ns = now + r->params.job->lease_ns / 3;
     f->retry_ns = 0;
+    f->routed_ns = now;
     akin_summary_add_prefix(r->summary, index_of(from),
                             (uint64_t)m.n_queried_blocks * block_tokens,
                             f->n_cached);

@@ -51,6 +51,8 @@ typedef struct akini_flight {
     int64_t deadline_ns; /* from the first time that a worker has it */
     int64_t keep_ns;     /* routed: when its lease is to be extended */
     int64_t retry_ns;    /* routed: not before */
+    int64_t routed_ns;   /* when it began to wait for a decode worker */
+    int64_t give_up_ns;  /* transfer: its decode worker is lost then */
     UT_hash_handle hh;
     struct akini_flight *prev, *next; /* list of its state */
 } akini_flight_t;

@@ -10,6 +10,9 @@
 #include <uthash.h>
 #include <utlist.h>
 
+/* How long a prompt lets others pass that need fewer slots. */
+#define PATIENCE_NS AKIN_NS_PER_S
+
 typedef enum prompt_state {
     PROMPT_WAITING, /* has no slots yet */
     PROMPT_RUNNING, /* is being computed */
@@ -29,6 +32,7 @@ typedef struct prompt {
     uint32_t in_job;   /* tokens that the engine is computing now */
     int canceled;      /* forget it when the job is back */
     int64_t lease_ns;  /* pinned: until then */
+    int64_t arrival_ns;
     UT_hash_handle hh;
     struct prompt *prev, *next; /* list of its state */
 } prompt_t;
@@ -115,6 +119,7 @@ static void take_prompt(akin_worker_t *w, const void *payload, size_t bytes)
     prompt->id = m.id;
     prompt->request = m;
     prompt->slots = slots;
+    prompt->arrival_ns = akin_clock_now_ns();
     prompt->n_blocks = (uint32_t)n_blocks;
     HASH_ADD(hh, p->by_id, id, sizeof(prompt->id), prompt);
     DL_APPEND(p->waiting, prompt);
@@ -209,10 +214,12 @@ static uint32_t add_row(akin_stepper_job_t *job, prompt_t *prompt,
 }
 
 /* A chunk: the prompts that run, in the order in which they came, then those
- * that wait and for which there is room. */
+ * that wait and for which there is room, unless one has waited for it too long
+ * to be passed. */
 static void fill(akin_worker_t *w, akin_stepper_job_t *job)
 {
     prefill_t *p = w->state;
+    const int64_t now = akin_clock_now_ns();
     uint32_t budget = w->job->chunk_tokens;
     prompt_t *prompt, *next;
     DL_FOREACH(p->running, prompt)
@@ -227,6 +234,8 @@ static void fill(akin_worker_t *w, akin_stepper_job_t *job)
             return;
         if (admit(w, prompt))
             budget -= add_row(job, prompt, budget);
+        else if (now - prompt->arrival_ns >= PATIENCE_NS)
+            return;
     }
 }
 

@@ -31,6 +31,15 @@ static int is_decode(const akin_router_t *r, uint32_t rank)
            decode_of(r, rank) < r->params.job->n_decode;
 }
 
+/* What a worker said cannot be read. Its requests would wait for it in vain, so
+ * others get them. */
+static void give_up(akin_router_t *r, uint32_t from, akin_status_t status)
+{
+    AKIN_LOG(ROLES, ERROR, "message of rank %u cannot be read: %s", from,
+             akin_status_string(status));
+    akin_net_drop_peer(r->net, from);
+}
+
 /* Index of a worker in the summary: prefill workers first. */
 static uint32_t index_of(uint32_t rank)
 {
@@ -61,8 +70,7 @@ static void on_prefilled(akin_router_t *r, uint32_t from, const void *payload,
     akin_message_prefilled_t m;
     akin_status_t status = akin_message_unpack_prefilled(payload, bytes, &m);
     if (status != AKIN_OK) {
-        AKIN_LOG(ROLES, ERROR, "message of rank %u dropped: %s", from,
-                 akin_status_string(status));
+        give_up(r, from, status);
         return;
     }
     akini_flight_t *f = akini_flight_find(r, m.id);
@@ -118,8 +126,7 @@ static void on_transferred(akin_router_t *r, uint32_t from, const void *payload,
     akin_message_transferred_t m;
     akin_status_t status = akin_message_unpack_transferred(payload, bytes, &m);
     if (status != AKIN_OK) {
-        AKIN_LOG(ROLES, ERROR, "message of rank %u dropped: %s", from,
-                 akin_status_string(status));
+        give_up(r, from, status);
         return;
     }
     akini_flight_t *f = akini_flight_find(r, m.id);
@@ -176,8 +183,7 @@ static void on_tokens(akin_router_t *r, uint32_t from, const void *payload,
     akin_message_tokens_t m;
     akin_status_t status = akin_message_unpack_tokens(payload, bytes, &m);
     if (status != AKIN_OK) {
-        AKIN_LOG(ROLES, ERROR, "message of rank %u dropped: %s", from,
-                 akin_status_string(status));
+        give_up(r, from, status);
         return;
     }
     const akin_policy_step_t step = {

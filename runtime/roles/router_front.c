@@ -136,10 +136,17 @@ void akini_router_answer(akin_router_t *r, akini_flight_t *f,
     };
     const char *line;
     size_t bytes;
+    akin_status_t status =
+        akin_batch_format_result(r->format, f->request, &result, &line, &bytes);
+    if (status == AKIN_OK && bytes > AKIN_BATCH_OUTPUT_LINE_BYTES) {
+        akini_router_fail(r, f, 400, "answer_too_long",
+                          "the answer makes a line that is too long: ask for "
+                          "fewer tokens or logprobs");
+        return;
+    }
     akin_summary_add_request(r->summary, &times);
     r->counts.done++;
-    if (akin_batch_format_result(r->format, f->request, &result, &line,
-                                 &bytes) == AKIN_OK)
+    if (status == AKIN_OK)
         put_line(r, f->sequence, line, bytes);
     else if (r->failure == AKIN_OK)
         r->failure = akin_error_set(&r->error, AKIN_ERR_NOMEM,

@@ -341,8 +341,10 @@ akin_status_t akin_router_run(akin_router_t *router, akin_net_t *net,
     if (status == AKIN_OK)
         status = akin_progress_create(progress_fd(), &r->counts,
                                       akin_clock_now_ns(), &r->progress);
-    if (status != AKIN_OK)
+    if (status != AKIN_OK) {
+        atomic_store(&signal_net, NULL);
         return akin_error_set(err, status, "out of memory");
+    }
     serve(r);
     akin_net_watch(net, -1);
     int64_t now = akin_clock_now_ns();

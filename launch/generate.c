@@ -181,7 +181,7 @@ static akin_status_t prepare(run_t *r, uint32_t max_tokens)
         result->top == NULL ||
         akin_sampler_create(r->info.kernels, model->vocab_size, &r->sampler) !=
             AKIN_OK ||
-        akin_text_stream_create(r->tokenizer, r->options->stops,
+        akin_text_stream_create(r->tokenizer, r->options->stops, NULL,
                                 r->options->n_stops, &r->stream) != AKIN_OK)
         return akin_error_set(r->err, AKIN_ERR_NOMEM,
                               "out of memory for %zu tokens of context", n);

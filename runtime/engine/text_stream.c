@@ -21,7 +21,8 @@ struct akin_text_stream {
 };
 
 akin_status_t akin_text_stream_create(const akin_tokenizer_t *tokenizer,
-                                      const char *const *stops, size_t n_stops,
+                                      const char *const *stops,
+                                      const size_t *stop_bytes, size_t n_stops,
                                       akin_text_stream_t **stream_p)
 {
     *stream_p = NULL;
@@ -33,11 +34,14 @@ akin_status_t akin_text_stream_create(const akin_tokenizer_t *tokenizer,
     if (s->stops == NULL)
         goto err_destroy;
     for (; s->n_stops < n_stops; s->n_stops++) {
+        const char *text = stops[s->n_stops];
         stop_t *stop = &s->stops[s->n_stops];
-        stop->bytes = strlen(stops[s->n_stops]);
-        stop->text = strdup(stops[s->n_stops]);
+        stop->bytes =
+            stop_bytes != NULL ? stop_bytes[s->n_stops] : strlen(text);
+        stop->text = malloc(stop->bytes);
         if (stop->text == NULL)
             goto err_destroy;
+        memcpy(stop->text, text, stop->bytes);
     }
     *stream_p = s;
     return AKIN_OK;

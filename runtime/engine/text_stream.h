@@ -17,13 +17,16 @@ typedef struct akin_text_stream akin_text_stream_t;
 /**
  * \param[in]  tokenizer  borrowed; must outlive the stream.
  * \param[in]  stops      [n_stops] non-empty strings; copied.
+ * \param[in]  stop_bytes [n_stops] their lengths, since a NUL may be inside;
+ *                        NULL: each ends with its first NUL.
  * \param[out] stream_p   owned by the caller.
  * \return AKIN_OK
  * \return AKIN_ERR_NOMEM
  */
 akin_status_t
 akin_text_stream_create(const akin_tokenizer_t *tokenizer,
-                        const char *const *stops, size_t n_stops,
+                        const char *const *stops, const size_t *stop_bytes,
+                        size_t n_stops,
                         akin_text_stream_t **stream_p) AKIN_MUST_CHECK;
 
 /** Free; NULL is allowed. */

@@ -15,9 +15,9 @@ static akin_status_t reset_output(akin_router_t *r, akini_flight_t *f)
     akin_text_stream_destroy(f->stream);
     f->n_tokens = 0;
     f->text_bytes = 0;
-    return akin_text_stream_create(r->params.tokenizer,
-                                   (const char *const *)f->request->stops,
-                                   f->request->n_stops, &f->stream);
+    return akin_text_stream_create(
+        r->params.tokenizer, (const char *const *)f->request->stops,
+        f->request->stop_bytes, f->request->n_stops, &f->stream);
 }
 
 akini_flight_t *akini_flight_create(akin_router_t *r, akin_request_t *request,

@@ -36,7 +36,8 @@ static akin_text_stream_t *create(const char *const *stops, size_t n_stops)
         exit(2);
     }
     CU_ASSERT_EQUAL_FATAL(
-        akin_text_stream_create(tokenizer, stops, n_stops, &stream), AKIN_OK);
+        akin_text_stream_create(tokenizer, stops, NULL, n_stops, &stream),
+        AKIN_OK);
     return stream;
 }
 
@@ -288,12 +289,38 @@ static void long_stops(void)
     akin_text_stream_destroy(NULL);
 }
 
+/* JSON strings may have a NUL inside or in front. */
+static void nul_in_stop(void)
+{
+    const char *stops[] = {"\0b", "c\0d"};
+    const size_t lengths[] = {2, 3};
+    const uint32_t ids[] = {'a', 0, 'c', 0, 'c', 0, 'd'};
+    const size_t wanted[] = {1, 0, 1, 0, 2, 0, 0}; /* bytes let go each time */
+    akin_text_stream_t *stream = create(NULL, 0);
+    akin_text_stream_destroy(stream);
+    CU_ASSERT_EQUAL_FATAL(
+        akin_text_stream_create(tokenizer, stops, lengths, 2, &stream),
+        AKIN_OK);
+    for (size_t i = 0; i < sizeof(ids) / sizeof(ids[0]); i++) {
+        const char *text = NULL;
+        size_t bytes = 0;
+        int stopped = 0;
+        CU_ASSERT_EQUAL(
+            akin_text_stream_push(stream, ids[i], &text, &bytes, &stopped),
+            AKIN_OK);
+        CU_ASSERT_EQUAL(bytes, wanted[i]);
+        CU_ASSERT_EQUAL(stopped, ids[i] == 'd');
+    }
+    akin_text_stream_destroy(stream);
+}
+
 static const runner_test_t tests[] = {
     {"stop strings by hand", by_hand},
     {"one text in every cut", every_cut},
     {"random texts and stops", random_texts},
     {"special tokens", special_tokens},
     {"a very long stop string", long_stops},
+    {"a NUL in a stop string", nul_in_stop},
 };
 
 RUNNER_MAIN("text stream", tests)

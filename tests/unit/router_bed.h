@@ -1,0 +1,300 @@
+/* Router bed: a router between workers that a test plays, over a net that
+ * notes what was sent. Stands in for runtime/net. */
+#ifndef AKIN_TESTS_UNIT_ROUTER_BED_H
+#define AKIN_TESTS_UNIT_ROUTER_BED_H
+
+#include "base/clock.h"
+#include "roles/router_state.h"
+
+#include "runner.h"
+#include "scratch_file.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define BED_RANKS 5u /* router, two prefill, two decode */
+#define BED_SENT 256u
+#define BED_SLOTS 8u
+#define BED_BLOCK 16u
+
+typedef struct bed_sent {
+    uint32_t rank;
+    uint16_t type;
+    uint64_t id; /* the first field of all that a router sends but STOP */
+} bed_sent_t;
+
+struct akin_net {
+    bed_sent_t sent[BED_SENT];
+    uint32_t n_sent;
+    int is_full[BED_RANKS]; /* takes nothing any more */
+    int is_dropped[BED_RANKS];
+    int last_is_fresh; /* of the last PREFILL */
+};
+
+akin_status_t akin_net_send(akin_net_t *net, uint32_t rank, uint16_t type,
+                            const void *payload, size_t bytes)
+{
+    if (net->is_full[rank])
+        return AKIN_ERR_FULL;
+    CU_ASSERT_FATAL(net->n_sent < BED_SENT);
+    bed_sent_t *sent = &net->sent[net->n_sent++];
+    *sent = (bed_sent_t){.rank = rank, .type = type};
+    if (bytes >= sizeof(sent->id))
+        memcpy(&sent->id, payload, sizeof(sent->id));
+    akin_message_prefill_t m;
+    if (type == AKIN_MESSAGE_PREFILL &&
+        akin_message_unpack_prefill(payload, bytes, &m) == AKIN_OK) {
+        net->last_is_fresh = m.fresh;
+        free(m.tokens);
+    }
+    return AKIN_OK;
+}
+
+void akin_net_drop_peer(akin_net_t *net, uint32_t rank)
+{
+    net->is_dropped[rank] = 1;
+}
+
+int akin_net_has_peer(const akin_net_t *net, uint32_t rank)
+{
+    return !net->is_dropped[rank];
+}
+
+const char *akin_net_path(const akin_net_t *net, uint32_t rank)
+{
+    (void)net;
+    (void)rank;
+    return "none";
+}
+
+akin_status_t akin_net_wait(akin_net_t *net, int64_t deadline_ns)
+{
+    (void)net;
+    (void)deadline_ns;
+    return AKIN_ERR_TIMEOUT;
+}
+
+void akin_net_wake(akin_net_t *net)
+{
+    (void)net;
+}
+
+void akin_net_watch(akin_net_t *net, int fd)
+{
+    (void)net;
+    (void)fd;
+}
+
+typedef struct bed {
+    akin_job_t job;
+    akin_router_batch_t batch;
+    akin_model_config_t model;
+    akin_tokenizer_t *tokenizer;
+    akin_kv_layout_t layout;
+    akin_net_t net;
+    akin_router_t *r;
+    akin_packer_t packer;
+    int64_t now;
+} bed_t;
+
+/** A line of the input: a prompt of n tokens, and how many are to follow. */
+static inline void bed_write_request(FILE *file, const char *id,
+                                     uint32_t n_prompt, uint32_t max_tokens)
+{
+    (void)fprintf(file,
+                  "{\"custom_id\":\"%s\",\"method\":\"POST\",\"url\":"
+                  "\"/v1/completions\",\"body\":{\"max_tokens\":%u,"
+                  "\"ignore_eos\":true,\"prompt\":[7",
+                  id, max_tokens);
+    for (uint32_t i = 1; i < n_prompt; i++)
+        (void)fprintf(file, ",%u", i);
+    (void)fputs("]}}\n", file);
+}
+
+static inline void bed_create_summary(bed_t *b)
+{
+    akin_summary_worker_t workers[BED_RANKS - 1];
+    for (uint32_t i = 0; i + 1 < BED_RANKS; i++)
+        workers[i] = (akin_summary_worker_t){
+            .name = "worker",
+            .role = i < 2 ? "prefill" : "decode",
+            .rank = 1 + i,
+        };
+    const akin_summary_params_t params = {
+        .model = "tiny-moe",
+        .policy = "jsq",
+        .engine = "cpu",
+        .kernel = "portable",
+        .ep = 1,
+        .workers = workers,
+        .n_workers = BED_RANKS - 1,
+        .start_ns = b->now,
+    };
+    CU_ASSERT_EQUAL_FATAL(akin_summary_create(&params, &b->r->summary),
+                          AKIN_OK);
+}
+
+/** A router over the input file "in", which the test has written. */
+static inline void bed_init(bed_t *b)
+{
+    static const char dir[] = AKIN_SOURCE_DIR "/examples/tiny-moe";
+    akin_error_t err = {{0}};
+    *b = (bed_t){
+        .job = {.model_path = dir,
+                .model_name = "",
+                .engine = "cpu",
+                .n_prefill = 2,
+                .n_decode = 2,
+                .ep = 1,
+                .block_tokens = BED_BLOCK,
+                .lease_ns = 30 * AKIN_NS_PER_S,
+                .max_batch = 4,
+                .max_in_flight = 64,
+                .prefill_policy = "least-loaded",
+                .decode_policy = "jsq",
+                .transfer_timeout_ns = 10 * AKIN_NS_PER_S,
+                .request_timeout_ns = 600 * AKIN_NS_PER_S},
+        .batch = {.input_path = scratch_path("in"),
+                  .output_path = scratch_path("out")},
+        .now = akin_clock_now_ns(),
+    };
+    (void)remove(b->batch.output_path);
+    CU_ASSERT_EQUAL_FATAL(akin_model_config_read(dir, &b->model, &err),
+                          AKIN_OK);
+    CU_ASSERT_EQUAL_FATAL(akin_tokenizer_load(AKIN_SOURCE_DIR
+                                              "/examples/tiny-moe/"
+                                              "tokenizer.json",
+                                              &b->tokenizer, &err),
+                          AKIN_OK);
+    const akin_kv_shape_t shape = {.n_layers = b->model.n_layers,
+                                   .n_kv_heads = b->model.n_kv_heads,
+                                   .head_dim = b->model.head_dim,
+                                   .n_experts = b->model.n_experts,
+                                   .top_k = b->model.top_k,
+                                   .block_tokens = BED_BLOCK};
+    CU_ASSERT_EQUAL_FATAL(akin_kv_layout_init(&shape, &b->layout, &err),
+                          AKIN_OK);
+    const akin_router_params_t params = {.job = &b->job,
+                                         .batch = &b->batch,
+                                         .model = &b->model,
+                                         .tokenizer = b->tokenizer,
+                                         .layout = &b->layout,
+                                         .n_slots = BED_SLOTS,
+                                         .kernel = "portable"};
+    CU_ASSERT_EQUAL_FATAL(akin_router_create(&params, &b->r, &err), AKIN_OK);
+    b->r->net = &b->net;
+    bed_create_summary(b);
+}
+
+/** A router with one request inside. */
+static inline void bed_init_one(bed_t *b, uint32_t n_prompt,
+                                uint32_t max_tokens)
+{
+    FILE *file = fopen(scratch_path("in"), "w");
+    CU_ASSERT_PTR_NOT_NULL_FATAL(file);
+    bed_write_request(file, "one", n_prompt, max_tokens);
+    CU_ASSERT_EQUAL_FATAL(fclose(file), 0);
+    bed_init(b);
+}
+
+static inline void bed_cleanup(bed_t *b)
+{
+    akin_router_destroy(b->r);
+    akin_tokenizer_destroy(b->tokenizer);
+    akin_packer_cleanup(&b->packer);
+}
+
+/** Whether nothing of any request is left in the books of the workers. */
+static inline int bed_books_are_empty(const bed_t *b)
+{
+    for (uint32_t i = 0; i < 2; i++) {
+        const akini_worker_t *p = &b->r->prefill[i], *d = &b->r->decode[i];
+        if (p->n_flights + p->load + d->n_flights + d->n_reserved != 0)
+            return 0;
+    }
+    return 1;
+}
+
+/** Messages of a type to a rank about an id. */
+static inline uint32_t bed_n_sent(const bed_t *b, uint32_t rank, uint16_t type,
+                                  uint64_t id)
+{
+    uint32_t n = 0;
+    for (uint32_t i = 0; i < b->net.n_sent; i++)
+        n += b->net.sent[i].rank == rank && b->net.sent[i].type == type &&
+             b->net.sent[i].id == id;
+    return n;
+}
+
+static inline void bed_turn(bed_t *b)
+{
+    akini_router_read(b->r, b->now);
+    akini_router_dispatch(b->r, b->now);
+}
+
+static inline void bed_say(bed_t *b, uint32_t from, uint16_t type)
+{
+    akin_router_on_message(b->r, from, type, b->packer.data, b->packer.bytes);
+    akin_packer_reset(&b->packer);
+}
+
+/** The prefill worker has computed the prompt. */
+static inline void bed_prefilled(bed_t *b, uint32_t from, uint64_t id,
+                                 uint32_t n_prompt)
+{
+    akin_kv_descriptor_t blocks[BED_SLOTS] = {{0}};
+    const size_t n = (size_t)b->model.n_layers * b->model.n_experts;
+    uint16_t *counts = calloc(n, sizeof(*counts));
+    CU_ASSERT_PTR_NOT_NULL_FATAL(counts);
+    const akin_message_prefilled_t m = {.id = id,
+                                        .token = 11,
+                                        .blocks = blocks,
+                                        .n_blocks =
+                                            (n_prompt - 1) / BED_BLOCK + 1,
+                                        .counts = counts,
+                                        .n_counts = n};
+    akin_message_pack_prefilled(&b->packer, &m);
+    bed_say(b, from, AKIN_MESSAGE_PREFILLED);
+    free(counts);
+}
+
+static inline void bed_transferred(bed_t *b, uint32_t from, uint64_t id,
+                                   akin_status_t status)
+{
+    const akin_message_transferred_t m = {.id = id, .status = status};
+    akin_message_pack_transferred(&b->packer, &m);
+    bed_say(b, from, AKIN_MESSAGE_TRANSFERRED);
+}
+
+static inline void bed_token(bed_t *b, uint32_t from, uint64_t id)
+{
+    akin_message_token_t token = {.id = id, .token = 12};
+    const akin_message_tokens_t m = {
+        .step = {.ns = 1000, .n_rows = 1, .distinct = 24.0},
+        .tokens = &token,
+        .n_tokens = 1};
+    akin_message_pack_tokens(&b->packer, &m);
+    bed_say(b, from, AKIN_MESSAGE_TOKENS);
+}
+
+/** Bring the only request to a state. */
+static inline akini_flight_t *bed_bring_to(bed_t *b, akini_flight_state_t state)
+{
+    if (state == AKINI_FLIGHT_QUEUED)
+        akini_router_read(b->r, b->now);
+    else
+        bed_turn(b);
+    akini_flight_t *f = b->r->by_id;
+    CU_ASSERT_PTR_NOT_NULL_FATAL(f);
+    if (state >= AKINI_FLIGHT_ROUTED)
+        bed_prefilled(b, 1 + f->prefill, f->id, f->request->n_prompt);
+    if (state >= AKINI_FLIGHT_TRANSFER)
+        akini_router_dispatch(b->r, b->now);
+    if (state >= AKINI_FLIGHT_DECODE)
+        bed_transferred(b, 3 + f->decode, f->id, AKIN_OK);
+    CU_ASSERT_EQUAL_FATAL(f->state, state);
+    return f;
+}
+
+#endif

@@ -42,7 +42,8 @@ akin_status_t akin_mpirun_create(uint32_t n_ranks, const char *subcommand,
     (void)snprintf(count, sizeof(count), "%u", n_ranks);
     const char *const head[] = {"mpirun", "-q", "-n", count, self, subcommand};
     const int n_head = (int)(sizeof(head) / sizeof(head[0]));
-    command_p->argv = calloc((size_t)(n_head + argc), sizeof(*command_p->argv));
+    command_p->argv =
+        calloc((size_t)n_head + (size_t)argc, sizeof(*command_p->argv));
     if (command_p->argv == NULL)
         return akin_error_set(err, AKIN_ERR_NOMEM, "out of memory");
     for (int i = 0; i < n_head + argc - 1; i++) {

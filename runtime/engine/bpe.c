@@ -60,7 +60,7 @@ static akin_status_t reserve(akini_bpe_t *bpe, size_t n)
         return AKIN_OK;
     size_t room = n < 64 ? 64 : n;
     akini_bpe_cleanup(bpe);
-    bpe->symbols = malloc(room * sizeof(*bpe->symbols));
+    bpe->symbols = calloc(room, sizeof(*bpe->symbols));
     /* Every pair is pushed once at the start, and each of at most n - 1 merges
      * takes out one entry and puts in two. */
     bpe->heap = malloc(2 * room * sizeof(*bpe->heap));

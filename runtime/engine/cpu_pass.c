@@ -46,7 +46,7 @@ static void run_products(const akini_cpu_engine_t *e, const product_t *p,
     AKIN_TEAM_FOR(e->team, chunk, total)
     {
         uint32_t i = 0, at = chunk;
-        while (at >= n_chunks(p[i].w))
+        while (i + 1 < n_products && at >= n_chunks(p[i].w))
             at -= n_chunks(p[i++].w);
         product_chunk(e->kernels, &p[i], at, in, n);
     }

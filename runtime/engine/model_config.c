@@ -63,7 +63,7 @@ static akin_status_t read_head_dim(const akini_config_reader_t *r,
 {
     const json_t *value = akini_config_get(r->root, "head_dim");
     if (value == NULL) {
-        if (config->hidden_size % config->n_heads != 0)
+        if (config->n_heads == 0 || config->hidden_size % config->n_heads != 0)
             return akin_error_set(
                 r->err, AKIN_ERR_FORMAT,
                 "%s: without \"head_dim\", \"hidden_size\" %u must be a "
@@ -87,7 +87,7 @@ static akin_status_t read_head_dim(const akini_config_reader_t *r,
 static akin_status_t check_sizes(const akini_config_reader_t *r,
                                  const akin_model_config_t *config)
 {
-    if (config->n_heads % config->n_kv_heads != 0)
+    if (config->n_kv_heads == 0 || config->n_heads % config->n_kv_heads != 0)
         return akin_error_set(r->err, AKIN_ERR_FORMAT,
                               "%s: \"num_attention_heads\" %u must be a "
                               "multiple of \"num_key_value_heads\" %u",

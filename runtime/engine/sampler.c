@@ -221,7 +221,7 @@ uint32_t akin_sampler_pick(akin_sampler_t *s, const akin_sampling_t *p,
                            const float *logits, const uint32_t *history,
                            size_t n_history, uint64_t position)
 {
-    akin_candidate_t best;
+    akin_candidate_t best = {0};
     if (p->repetition_penalty > 0.0f && p->repetition_penalty != 1.0f) {
         memcpy(s->logits, logits, s->vocab * sizeof(*logits));
         penalise(s, p->repetition_penalty, logits, history, n_history);

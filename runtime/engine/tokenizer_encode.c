@@ -178,7 +178,9 @@ akin_status_t akin_tokenizer_encode(const akin_tokenizer_t *tokenizer,
     }
     uint32_t *shrunk =
         realloc(encoder.ids, encoder.n_ids * sizeof(*encoder.ids));
-    *ids_p = shrunk != NULL ? shrunk : encoder.ids;
+    if (shrunk != NULL)
+        encoder.ids = shrunk;
+    *ids_p = encoder.ids;
     *n_ids_p = encoder.n_ids;
     return AKIN_OK;
 }

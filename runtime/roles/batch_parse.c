@@ -144,7 +144,7 @@ akin_status_t akin_batch_parse(const akin_request_limits_t *limits,
     }
     akin_status_t status = read_object(limits, object, request_p, error);
     json_decref(object);
-    if (status != AKIN_OK)
+    if (status != AKIN_OK || *request_p == NULL)
         return at_line(error, status);
     (*request_p)->line = line->number;
     return AKIN_OK;

@@ -79,7 +79,8 @@ compiled() {
 tidy_one() {
     local file=$1 args=(--quiet -p "$tidy_build") out code=0
     # Assertions stay in, since they tell the analyzer what cannot happen.
-    args+=(--extra-arg=-Wno-unknown-warning-option --extra-arg=-UNDEBUG)
+    args+=(--extra-arg=-Wno-unknown-warning-option
+        --extra-arg=-Wno-ignored-optimization-argument --extra-arg=-UNDEBUG)
     # The file that defines what analyzer.h replaces cannot be read with it.
     if [[ $file != */runtime/base/error.c && $file != */tests/* ]]; then
         args+=("--extra-arg=-include$PWD/tests/checks/analyzer.h")

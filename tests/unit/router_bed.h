@@ -96,6 +96,7 @@ typedef struct bed {
     akin_router_t *r;
     akin_packer_t packer;
     int64_t now;
+    char input[1024], output[1024];
 } bed_t;
 
 /** A line of the input: a prompt of n tokens, and how many are to follow. */
@@ -155,11 +156,13 @@ static inline void bed_init(bed_t *b)
                 .decode_policy = "jsq",
                 .transfer_timeout_ns = 10 * AKIN_NS_PER_S,
                 .request_timeout_ns = 600 * AKIN_NS_PER_S},
-        .batch = {.input_path = scratch_path("in"),
-                  .output_path = scratch_path("out")},
         .now = akin_clock_now_ns(),
     };
-    (void)remove(b->batch.output_path);
+    (void)snprintf(b->input, sizeof(b->input), "%s", scratch_path("in"));
+    (void)snprintf(b->output, sizeof(b->output), "%s", scratch_path("out"));
+    b->batch.input_path = b->input;
+    b->batch.output_path = b->output;
+    (void)remove(b->output);
     CU_ASSERT_EQUAL_FATAL(akin_model_config_read(dir, &b->model, &err),
                           AKIN_OK);
     CU_ASSERT_EQUAL_FATAL(akin_tokenizer_load(AKIN_SOURCE_DIR
@@ -203,6 +206,8 @@ static inline void bed_cleanup(bed_t *b)
     akin_router_destroy(b->r);
     akin_tokenizer_destroy(b->tokenizer);
     akin_packer_cleanup(&b->packer);
+    scratch_remove(b->batch.output_path);
+    scratch_remove(b->batch.input_path);
 }
 
 /** Whether nothing of any request is left in the books of the workers. */

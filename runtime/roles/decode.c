@@ -350,14 +350,14 @@ static void send_counts(akin_worker_t *w)
 {
     decode_t *d = w->state;
     const akin_kv_shape_t *shape = &w->view->layout->shape;
-    uint32_t n_tokens;
-    const uint16_t *counts = akin_stepper_counts(w->stepper, &n_tokens);
-    if (++d->n_uncounted_steps < COUNTS_STEPS || n_tokens == 0)
+    akin_message_counts_t m = {
+        .n_counts = (size_t)shape->n_layers * shape->n_experts,
+    };
+    m.counts = akin_stepper_counts(w->stepper, &m.n_tokens);
+    if (++d->n_uncounted_steps < COUNTS_STEPS || m.n_tokens == 0)
         return;
     d->n_uncounted_steps = 0;
-    akin_packer_u32(&w->packer, n_tokens);
-    akin_packer_u16s(&w->packer, counts,
-                     (size_t)shape->n_layers * shape->n_experts);
+    akin_message_pack_counts(&w->packer, &m);
     akin_worker_send(w, AKIN_ROUTER_RANK, AKIN_MESSAGE_COUNTS);
     akin_stepper_clear_counts(w->stepper);
 }

@@ -195,8 +195,8 @@ akin_stepper_job_t *akin_stepper_finished(akin_stepper_t *stepper)
     return &stepper->job;
 }
 
-const uint16_t *akin_stepper_counts(const akin_stepper_t *stepper,
-                                    uint32_t *n_tokens_p)
+uint16_t *akin_stepper_counts(const akin_stepper_t *stepper,
+                              uint32_t *n_tokens_p)
 {
     *n_tokens_p = stepper->n_counted;
     return stepper->counts;

@@ -78,8 +78,8 @@ akin_stepper_job_t *akin_stepper_finished(akin_stepper_t *stepper);
  * \return [n_layers][n_experts], the stepper's own; forget them with
  *         akin_stepper_clear_counts().
  */
-const uint16_t *akin_stepper_counts(const akin_stepper_t *stepper,
-                                    uint32_t *n_tokens_p);
+uint16_t *akin_stepper_counts(const akin_stepper_t *stepper,
+                              uint32_t *n_tokens_p);
 void akin_stepper_clear_counts(akin_stepper_t *stepper);
 
 #ifdef __cplusplus

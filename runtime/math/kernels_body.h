@@ -71,11 +71,11 @@ INLINE void matmul_tile(int n_r, int n_t, akin_dtype_t dtype, const char *w,
         if (is_first)
             for (int r = 0; r < n_r; r++)
                 vf_prefetch(fetch + (size_t)r * row_bytes);
-#pragma GCC unroll 8
+        VF_UNROLL
         for (size_t s = 0; s < line; s += VF_LANES) {
             for (int t = 0; t < n_t; t++)
                 xv[t] = vf_load_f32(x[t] + i + s);
-#pragma GCC unroll 8
+            VF_UNROLL
             for (int r = 0; r < n_r; r++) {
                 vf_t wv = load_as(w + (size_t)r * row_bytes + (i + s) * element,
                                   dtype);
@@ -131,18 +131,20 @@ INLINE void matmul_rows(int n_r, akin_dtype_t dtype, const char *w,
     } while (0)
     while (n - t >= VF_TILE_WIDE)
         TILES(VF_TILE_ROWS_WIDE, VF_TILE_WIDE);
+#if VF_BLOCK_ROWS > 1
     if (n - t == 4)
         TILES(VF_TILE_ROWS_4, 4);
     if (n - t >= 3)
         TILES(VF_TILE_ROWS_3, 3);
     if (n - t >= 2)
         TILES(VF_TILE_ROWS_2, 2);
-    if (n - t >= 1)
+#endif
+    while (n - t >= 1)
         TILES(VF_TILE_ROWS_1, 1);
 #undef TILES
 }
 
-/* Blocks of 24 rows, which every tile's rows divide; their weights stay in the
+/* Blocks of rows that the rows of every tile divide; their weights stay in the
  * second cache for the next vectors. */
 INLINE void matmul_as(akin_dtype_t dtype, const char *w, size_t n_rows,
                       size_t n_cols, const float *const *x, float *const *y,
@@ -150,10 +152,13 @@ INLINE void matmul_as(akin_dtype_t dtype, const char *w, size_t n_rows,
 {
     const size_t row_bytes = n_cols * akin_dtype_bytes(dtype);
     size_t row = 0;
-    for (; row + 24 <= n_rows; row += 24)
-        matmul_rows(24, dtype, w + row * row_bytes, n_cols, x, y, n, row);
+#if VF_BLOCK_ROWS > 1
+    for (; row + VF_BLOCK_ROWS <= n_rows; row += VF_BLOCK_ROWS)
+        matmul_rows(VF_BLOCK_ROWS, dtype, w + row * row_bytes, n_cols, x, y, n,
+                    row);
     for (; row + 8 <= n_rows; row += 8)
         matmul_rows(8, dtype, w + row * row_bytes, n_cols, x, y, n, row);
+#endif
     for (; row < n_rows; row++)
         matmul_rows(1, dtype, w + row * row_bytes, n_cols, x, y, n, row);
 }

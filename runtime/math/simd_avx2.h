@@ -9,8 +9,12 @@
 #include <string.h>
 
 #define VF_LANES 8
-/* Rows of a register tile, by its number of vectors, and the number of vectors
- * of the widest one. */
+/* Before loops of constant bounds over the registers of a tile. */
+#define VF_UNROLL _Pragma("GCC unroll 8")
+
+/* Rows that are worked through together, rows of a register tile by its number
+ * of vectors, and the number of vectors of the widest one. */
+#define VF_BLOCK_ROWS 24
 #define VF_TILE_ROWS_1 8
 #define VF_TILE_ROWS_2 4
 #define VF_TILE_ROWS_3 4

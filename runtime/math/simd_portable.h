@@ -9,12 +9,12 @@
 #include <string.h>
 
 #define VF_LANES 8
-/* Rows of a register tile, by its number of vectors, and the number of vectors
- * of the widest one. */
-#define VF_TILE_ROWS_1 4
-#define VF_TILE_ROWS_2 2
-#define VF_TILE_ROWS_3 2
-#define VF_TILE_ROWS_4 1
+/* The compiler may unroll what it likes. */
+#define VF_UNROLL
+
+/* Row by row, with four vectors or one. */
+#define VF_BLOCK_ROWS 1
+#define VF_TILE_ROWS_1 1
 #define VF_TILE_WIDE 4
 #define VF_TILE_ROWS_WIDE 1
 

@@ -169,6 +169,7 @@ static void lose(const job_t *job, state_t *state, slot_t *slots)
     int64_t limit_ns = akin_clock_now_ns() + FIXTURE_LIMIT_NS;
     int told = 0;
     int64_t give_up_ns = INT64_MAX;
+    const int64_t late_ns = limit_ns - FIXTURE_LIMIT_NS / 2;
     while (state->n_lost == 0 && akin_clock_now_ns() < limit_ns) {
         if (!told && state->ok >= READS_BEFORE) {
             if (job->rank == 0)
@@ -177,10 +178,19 @@ static void lose(const job_t *job, state_t *state, slot_t *slots)
             if (job->stopped)
                 give_up_ns = akin_clock_now_ns() + AKIN_NS_PER_S;
         }
+        /* The other survivor may have stopped it before this one had read
+         * enough: then nothing more comes. */
+        if (!told && job->stopped && job->rank != 0 &&
+            akin_clock_now_ns() >= late_ns) {
+            told = 1;
+            give_up_ns = akin_clock_now_ns();
+        }
         if (!told || !job->idle)
             keep_reading(state, slots);
-        akin_status_t status =
-            akin_net_wait(net, give_up_ns < limit_ns ? give_up_ns : limit_ns);
+        int64_t until_ns = told ? give_up_ns : late_ns;
+        if (until_ns > limit_ns || until_ns <= akin_clock_now_ns())
+            until_ns = limit_ns;
+        akin_status_t status = akin_net_wait(net, until_ns);
         CHECK_FATAL(status == AKIN_OK || status == AKIN_ERR_TIMEOUT);
         /* What missed heartbeats would lead to. */
         if (akin_clock_now_ns() >= give_up_ns)

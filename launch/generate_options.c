@@ -72,8 +72,8 @@ static unsigned long long whole(parse_t *p, const char *name, const char *text,
     char *end;
     errno = 0;
     unsigned long long value = strtoull(text, &end, 10);
-    if (p->status == AKIN_OK && (errno != 0 || end == text || *end != '\0' ||
-                                 *text == '-' || value < min || value > max))
+    if (p->status == AKIN_OK && (errno != 0 || *text < '0' || *text > '9' ||
+                                 *end != '\0' || value < min || value > max))
         p->status = akin_error_set(p->err, AKIN_ERR_INVALID,
                                    "%s %s: a whole number from %llu to %llu "
                                    "is needed",

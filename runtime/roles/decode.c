@@ -232,7 +232,7 @@ static void take_request(akin_worker_t *w, const void *payload, size_t bytes)
     akin_message_decode_t m;
     akin_status_t status = akin_message_unpack_decode(payload, bytes, &m);
     if (status != AKIN_OK) {
-        akin_worker_refuse(w, AKIN_ROUTER_RANK, AKIN_MESSAGE_DECODE, status);
+        akin_worker_refuse(AKIN_ROUTER_RANK, AKIN_MESSAGE_DECODE, status);
         return;
     }
     sequence_t *s;
@@ -286,9 +286,9 @@ static void on_message(akin_worker_t *w, uint32_t from, uint16_t type,
         if (status == AKIN_OK)
             cancel(w, id);
         else
-            akin_worker_refuse(w, from, type, status);
+            akin_worker_refuse(from, type, status);
     } else {
-        akin_worker_refuse(w, from, type, AKIN_ERR_UNSUPPORTED);
+        akin_worker_refuse(from, type, AKIN_ERR_UNSUPPORTED);
     }
 }
 

@@ -93,7 +93,7 @@ static void take_prompt(akin_worker_t *w, const void *payload, size_t bytes)
     akin_message_prefill_t m;
     akin_status_t status = akin_message_unpack_prefill(payload, bytes, &m);
     if (status != AKIN_OK) {
-        akin_worker_refuse(w, AKIN_ROUTER_RANK, AKIN_MESSAGE_PREFILL, status);
+        akin_worker_refuse(AKIN_ROUTER_RANK, AKIN_MESSAGE_PREFILL, status);
         return;
     }
     const uint32_t block_tokens = w->view->layout->shape.block_tokens;
@@ -137,7 +137,7 @@ static void on_message(akin_worker_t *w, uint32_t from, uint16_t type,
     }
     akin_status_t status = akin_message_unpack_id(payload, bytes, &id);
     if (status != AKIN_OK) {
-        akin_worker_refuse(w, from, type, status);
+        akin_worker_refuse(from, type, status);
         return;
     }
     HASH_FIND(hh, p->by_id, &id, sizeof(id), prompt);
@@ -151,7 +151,7 @@ static void on_message(akin_worker_t *w, uint32_t from, uint16_t type,
         else
             forget(w, prompt);
     } else {
-        akin_worker_refuse(w, from, type, AKIN_ERR_UNSUPPORTED);
+        akin_worker_refuse(from, type, AKIN_ERR_UNSUPPORTED);
     }
 }
 

@@ -38,10 +38,8 @@ void akin_worker_report(akin_worker_t *worker, const akin_stepper_job_t *job,
     };
 }
 
-void akin_worker_refuse(const akin_worker_t *worker, uint32_t from,
-                        uint16_t type, akin_status_t status)
+void akin_worker_refuse(uint32_t from, uint16_t type, akin_status_t status)
 {
-    (void)worker;
     AKIN_LOG(ROLES, ERROR, "message %u from rank %u dropped: %s", type, from,
              akin_status_string(status));
 }

@@ -77,8 +77,7 @@ void akin_worker_report(akin_worker_t *worker, const akin_stepper_job_t *job,
                         akin_message_step_t *step_p);
 
 /** A message that cannot be read: log it and go on; its sender is broken. */
-void akin_worker_refuse(const akin_worker_t *worker, uint32_t from,
-                        uint16_t type, akin_status_t status);
+void akin_worker_refuse(uint32_t from, uint16_t type, akin_status_t status);
 
 /** Run a prefill or a decode worker. \return as akin_worker_run(). */
 akin_status_t akin_prefill_run(akin_worker_t *worker) AKIN_MUST_CHECK;

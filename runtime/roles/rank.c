@@ -321,11 +321,24 @@ static void release(rank_t *r)
     akin_config_destroy(r->config);
 }
 
+/* What all ranks have agreed on, before the work begins. */
+static void say_what_runs(const rank_t *r)
+{
+    const akin_job_t *job = &r->job;
+    (void)fprintf(stderr,
+                  "akin: 1 router, %u prefill and %u decode ranks, kernel %s "
+                  "on all, %u KV blocks of %u tokens each, routing %s\n",
+                  job->n_prefill * job->ep, job->n_decode * job->ep,
+                  r->kernels->name, r->view.n_slots, job->block_tokens,
+                  job->decode_policy);
+}
+
 static int run_role(rank_t *r)
 {
     akin_status_t status;
     if (r->role == ROLE_ROUTER) {
         akin_router_end_t end = {.exit_code = EXIT_FAILED};
+        say_what_runs(r);
         status = akin_router_run(r->router, r->net, &end, &r->err);
         if (status != AKIN_OK)
             (void)fprintf(stderr, "akin: %s\n", r->err.text);

@@ -7,6 +7,9 @@
 #include <omp.h>
 #include <string.h>
 
+/* A router of up to this size is streamed by one thread. */
+#define SMALL_GATE_BYTES ((size_t)64 << 10)
+
 /* One matrix of a product phase. */
 typedef struct product {
     const akin_matrix_t *w;
@@ -70,21 +73,22 @@ static void embed(akini_cpu_engine_t *e, uint32_t row)
     }
 }
 
-/* Norms and rotary positions of q and k, then k and v into the cache. */
-static void store_row(akini_cpu_engine_t *e, const akin_kv_view_t *view,
-                      uint32_t layer, uint32_t row)
+/* Norms and rotary positions of one kv head's k and of the q heads that share
+ * it, then its k and v into the cache. */
+static void store_head(akini_cpu_engine_t *e, const akin_kv_view_t *view,
+                       uint32_t layer, uint32_t row, uint32_t head)
 {
     const akin_model_config_t *c = &e->model->config;
     const akin_kernels_t *kernels = e->kernels;
     akini_cpu_scratch_t *s = &e->scratch;
     const akini_cpu_norms_t *norms = &e->norms[layer];
     const uint32_t dim = c->head_dim, half = dim / 2;
+    const uint32_t group = c->n_heads / c->n_kv_heads;
     const float eps = (float)c->rms_norm_eps;
     const float *cosines = s->cos + (size_t)row * half;
     const float *sines = s->sin + (size_t)row * half;
-    float *q = s->out_q[row], *k = s->out_k[row];
-    const float *v = s->out_v[row];
-    for (uint32_t h = 0; h < c->n_heads; h++, q += dim) {
+    float *q = s->out_q[row] + (size_t)head * group * dim;
+    for (uint32_t h = 0; h < group; h++, q += dim) {
         kernels->rms_norm(q, norms->q_norm, eps, q, dim);
         kernels->rope(q, cosines, sines, half);
     }
@@ -93,14 +97,14 @@ static void store_row(akini_cpu_engine_t *e, const akin_kv_view_t *view,
     unsigned char *slot =
         akin_kv_slot(view, s->rows[row].slots[position / block_tokens]);
     const size_t at = (size_t)(position % block_tokens) * dim;
-    for (uint32_t h = 0; h < c->n_kv_heads; h++, k += dim, v += dim) {
-        kernels->rms_norm(k, norms->k_norm, eps, k, dim);
-        kernels->rope(k, cosines, sines, half);
-        kernels->narrow_bf16(k, akin_kv_keys(view->layout, slot, layer, h) + at,
-                             dim);
-        kernels->narrow_bf16(
-            v, akin_kv_values(view->layout, slot, layer, h) + at, dim);
-    }
+    float *k = s->out_k[row] + (size_t)head * dim;
+    kernels->rms_norm(k, norms->k_norm, eps, k, dim);
+    kernels->rope(k, cosines, sines, half);
+    kernels->narrow_bf16(k, akin_kv_keys(view->layout, slot, layer, head) + at,
+                         dim);
+    kernels->narrow_bf16(s->out_v[row] + (size_t)head * dim,
+                         akin_kv_values(view->layout, slot, layer, head) + at,
+                         dim);
 }
 
 /* The k best experts, ties to the lowest id, and their weights: softmax over
@@ -179,42 +183,67 @@ static void run_attention(akini_cpu_engine_t *e, const akin_kv_view_t *view,
     const product_t qkv[3] = {
         {&w->q_proj, s->out_q}, {&w->k_proj, s->out_k}, {&w->v_proj, s->out_v}};
     run_products(e, qkv, 3, s->in, n_rows);
-    AKIN_TEAM_FOR(e->team, row, n_rows)
-    store_row(e, view, layer, row);
-    akin_team_barrier(e->team);
-    AKIN_TEAM_FOR(e->team, i, n_rows * c->n_kv_heads)
-    akini_cpu_attend(e, view, thread, layer, i / c->n_kv_heads,
-                     i % c->n_kv_heads);
+    const uint32_t n_heads = c->n_kv_heads, n = n_rows * n_heads;
+    if (n_rows > 1) {
+        AKIN_TEAM_FOR(e->team, i, n)
+        {
+            store_head(e, view, layer, i / n_heads, i % n_heads);
+        }
+        akin_team_barrier(e->team);
+    }
+    AKIN_TEAM_FOR(e->team, i, n)
+    {
+        /* A single row sees no keys of the others: no need to wait. */
+        if (n_rows == 1)
+            store_head(e, view, layer, 0, i);
+        akini_cpu_attend(e, view, thread, layer, i / n_heads, i % n_heads);
+    }
     akin_team_barrier(e->team);
     const product_t o = {&w->o_proj, s->out_projected};
     run_products(e, &o, 1, s->in_attended, n_rows);
 }
 
-static void run_moe(akini_cpu_engine_t *e, const akin_kv_view_t *view,
-                    uint32_t thread, uint32_t layer, uint32_t n_rows,
-                    uint16_t *n_distinct)
+/* Adds the attention's output and normalises, by rows. */
+static void finish_attention(akini_cpu_engine_t *e, uint32_t layer,
+                             uint32_t row)
 {
-    const akin_layer_t *w = &e->model->layers[layer];
+    const akin_kernels_t *kernels = e->kernels;
     akini_cpu_scratch_t *s = &e->scratch;
-    const product_t gate = {&w->router, s->out_gate};
+    const size_t hidden = e->model->config.hidden_size;
+    kernels->add(s->x + row * hidden, s->projected + row * hidden, hidden);
+    kernels->rms_norm(s->x + row * hidden, e->norms[layer].post,
+                      (float)e->model->config.rms_norm_eps,
+                      s->normed + row * hidden, hidden);
+}
+
+/* From the attention's output to the chosen experts. For a single row and a
+ * small gate one thread is faster than three meetings of all. */
+static void run_gate(akini_cpu_engine_t *e, uint32_t thread, uint32_t layer,
+                     uint32_t n_rows)
+{
+    const akin_matrix_t *router = &e->model->layers[layer].router;
+    akini_cpu_scratch_t *s = &e->scratch;
+    if (n_rows == 1 && akin_matrix_bytes(router) <= SMALL_GATE_BYTES) {
+        if (thread == 0) {
+            finish_attention(e, layer, 0);
+            akin_matmul(e->kernels, router, 0, router->rows, s->in, s->out_gate,
+                        1);
+            choose_experts(e, 0, 0);
+        }
+        return;
+    }
+    AKIN_TEAM_FOR(e->team, row, n_rows)
+    {
+        finish_attention(e, layer, row);
+    }
+    akin_team_barrier(e->team);
+    const product_t gate = {router, s->out_gate};
     run_products(e, &gate, 1, s->in, n_rows);
     AKIN_TEAM_FOR(e->team, row, n_rows)
-    choose_experts(e, thread, row);
+    {
+        choose_experts(e, thread, row);
+    }
     akin_team_barrier(e->team);
-    const akin_expert_batch_t batch = {
-        .experts = w->experts,
-        .x = s->normed,
-        .routes = s->routes,
-        .weights = s->weights,
-        .n_rows = n_rows,
-        .y = s->x,
-    };
-    if (thread == 0)
-        record_routes(e, view, layer, n_rows);
-    uint32_t distinct =
-        akin_expert_step_run(e->experts, e->team, thread, &batch);
-    if (thread == 0 && n_distinct != NULL)
-        n_distinct[layer] = (uint16_t)(n_distinct[layer] + distinct);
 }
 
 static void run_layer(akini_cpu_engine_t *e, const akin_kv_view_t *view,
@@ -222,23 +251,32 @@ static void run_layer(akini_cpu_engine_t *e, const akin_kv_view_t *view,
                       uint16_t *n_distinct)
 {
     const akin_model_config_t *c = &e->model->config;
-    const akin_kernels_t *kernels = e->kernels;
     akini_cpu_scratch_t *s = &e->scratch;
     const size_t hidden = c->hidden_size;
-    const float eps = (float)c->rms_norm_eps;
-    AKIN_TEAM_FOR(e->team, row, n_rows)
-    kernels->rms_norm(s->x + row * hidden, e->norms[layer].input, eps,
-                      s->normed + row * hidden, hidden);
-    akin_team_barrier(e->team);
-    run_attention(e, view, thread, layer, n_rows);
     AKIN_TEAM_FOR(e->team, row, n_rows)
     {
-        kernels->add(s->x + row * hidden, s->projected + row * hidden, hidden);
-        kernels->rms_norm(s->x + row * hidden, e->norms[layer].post, eps,
-                          s->normed + row * hidden, hidden);
+        e->kernels->rms_norm(s->x + row * hidden, e->norms[layer].input,
+                             (float)c->rms_norm_eps, s->normed + row * hidden,
+                             hidden);
     }
     akin_team_barrier(e->team);
-    run_moe(e, view, thread, layer, n_rows, n_distinct);
+    run_attention(e, view, thread, layer, n_rows);
+    run_gate(e, thread, layer, n_rows);
+    /* Thread 0 has all routes before it groups them for the expert step. */
+    if (thread == 0)
+        record_routes(e, view, layer, n_rows);
+    const akin_expert_batch_t batch = {
+        .experts = e->model->layers[layer].experts,
+        .x = s->normed,
+        .routes = s->routes,
+        .weights = s->weights,
+        .n_rows = n_rows,
+        .y = s->x,
+    };
+    uint32_t distinct =
+        akin_expert_step_run(e->experts, e->team, thread, &batch);
+    if (thread == 0 && n_distinct != NULL)
+        n_distinct[layer] = (uint16_t)(n_distinct[layer] + distinct);
 }
 
 /* The work of one thread. */

@@ -123,6 +123,12 @@ static int launch(const options_t *o, int argc, char **argv)
     return code;
 }
 
+static void set_signals(void *arg)
+{
+    (void)arg;
+    akin_rank_set_signals();
+}
+
 static int rank_main(void *arg)
 {
     return akin_rank_run(arg);
@@ -149,6 +155,7 @@ int akin_command_run(int argc, char **argv)
     akin_log_identify((int)rank, rank == 0 ? "router" : "worker");
     const akin_supervisor_params_t supervisor = {
         .rank_main = rank_main,
+        .set_signals = set_signals,
         .arg = &o.rank,
         .rank = (int)rank,
         .role = rank == 0 ? "router" : "worker",

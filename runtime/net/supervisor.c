@@ -26,6 +26,8 @@ static void rank_run(const akin_supervisor_params_t *params, pid_t supervisor,
         _exit(1);
     if (own_group)
         setpgid(0, 0);
+    if (params->set_signals != NULL)
+        params->set_signals(params->arg);
     sigprocmask(SIG_SETMASK, mask, NULL);
     exit(params->rank_main(params->arg));
 }

@@ -14,7 +14,10 @@ typedef int (*akin_supervisor_main_fn_t)(void *arg);
 
 typedef struct akin_supervisor_params {
     akin_supervisor_main_fn_t rank_main;
-    void *arg;
+    /* Called in the rank before any signal can reach it, to say what signals
+     * do; NULL: they do what they did in the caller. */
+    void (*set_signals)(void *arg);
+    void *arg;        /* of both */
     int rank;         /* for messages */
     const char *role; /* for messages: "decode" */
     /* Non-zero: the exit code of the rank is the supervisor's (router).

@@ -352,9 +352,8 @@ static int run_role(rank_t *r)
     return status == AKIN_OK ? 0 : EXIT_FAILED;
 }
 
-int akin_rank_run(const akin_rank_params_t *params)
+void akin_rank_set_signals(void)
 {
-    rank_t r = {.params = params};
     uint32_t number, size;
     if (akin_boot_launch_rank(&number, &size) == AKIN_OK &&
         number != AKIN_ROUTER_RANK) {
@@ -366,6 +365,11 @@ int akin_rank_run(const akin_rank_params_t *params)
     } else {
         akin_router_catch_signals();
     }
+}
+
+int akin_rank_run(const akin_rank_params_t *params)
+{
+    rank_t r = {.params = params};
     akin_boot_set_environment();
     akin_status_t status = akin_boot_start(&r.boot, &r.err);
     if (status != AKIN_OK) {

@@ -30,6 +30,13 @@ akin_status_t akin_rank_read_job(const akin_rank_params_t *params,
                                  akin_error_t *err) AKIN_MUST_CHECK;
 
 /**
+ * Say what SIGINT, SIGTERM and SIGUSR1 do in this rank: rank 0 stops in order,
+ * the others leave them to it. Before any of them can come: a rank that is
+ * lost while MPI starts would leave the others waiting there.
+ */
+void akin_rank_set_signals(void);
+
+/**
  * Start MPI, agree on the job, load, wire up over UCX, end MPI, and serve in
  * this rank's role. Rank 0 prints what goes wrong.
  *

@@ -27,6 +27,14 @@ uint32_t akin_band_choose(const float *scores, const uint32_t *in_flight,
                           const uint8_t *eligible, uint32_t n_workers,
                           double tau);
 
+/**
+ * Least score that is in the band: max - tau over the eligible workers.
+ *
+ * \return -infinity if none is eligible.
+ */
+double akin_band_floor(const float *scores, const uint8_t *eligible,
+                       uint32_t n_workers, double tau);
+
 #ifdef __cplusplus
 }
 #endif

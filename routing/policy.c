@@ -4,6 +4,7 @@
 
 #include "base/nearest.h"
 
+#include <math.h>
 #include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
@@ -25,15 +26,16 @@ static void note_oom(bool *oom)
 #define MAX_CELLS (1u << 24)
 
 static const akini_policy_ops_t *const policies[] = {
-    &akini_policy_random, &akini_policy_rr,    &akini_policy_jsq,
-    &akini_policy_p2c,    &akini_policy_union,
+    &akini_policy_random,     &akini_policy_rr,          &akini_policy_jsq,
+    &akini_policy_p2c,        &akini_policy_eldr_static, &akini_policy_union,
+    &akini_policy_union_band,
 };
 
 enum { N_POLICIES = sizeof(policies) / sizeof(policies[0]) };
 
 /* In the order of the table above; a test holds the two together. */
-const char *const akin_policy_names[] = {"random", "rr",    "jsq",
-                                         "p2c",    "union", NULL};
+const char *const akin_policy_names[] = {
+    "random", "rr", "jsq", "p2c", "eldr-static", "union", "union-band", NULL};
 
 static const akini_policy_ops_t *find_ops(const char *name, akin_error_t *err)
 {
@@ -49,7 +51,7 @@ static const akini_policy_ops_t *find_ops(const char *name, akin_error_t *err)
     else
         (void)akin_error_set(err, AKIN_ERR_INVALID,
                              "no routing policy \"%s\"; choose one of random, "
-                             "rr, jsq, p2c, union",
+                             "rr, jsq, p2c, eldr-static, union, union-band",
                              name);
     return NULL;
 }
@@ -80,6 +82,27 @@ static akin_status_t check_params(const akin_policy_params_t *params,
     return AKIN_OK;
 }
 
+static akin_status_t check_fit(const akini_policy_ops_t *ops,
+                               const akin_policy_params_t *params,
+                               akin_error_t *err)
+{
+    if (ops->needs_fit && params->fit == NULL)
+        return akin_error_set(err, AKIN_ERR_INVALID,
+                              "routing policy %s needs a fit: make one with "
+                              "akin calibrate and akin fit, and name it in "
+                              "routing.fit",
+                              ops->name);
+    if (!(params->tau >= 0.0 && isfinite(params->tau)))
+        return akin_error_set(err, AKIN_ERR_INVALID,
+                              "routing policy %s: tau is %g, must be finite "
+                              "and not negative",
+                              ops->name, params->tau);
+    if (params->fit == NULL)
+        return AKIN_OK;
+    return akin_fit_match(params->fit, params->n_workers, params->n_layers,
+                          params->n_experts, params->top_k, err);
+}
+
 akin_status_t akin_policy_create(const char *name,
                                  const akin_policy_params_t *params,
                                  akin_policy_t **policy_p, akin_error_t *err)
@@ -89,6 +112,8 @@ akin_status_t akin_policy_create(const char *name,
     if (ops == NULL)
         return AKIN_ERR_INVALID;
     akin_status_t status = check_params(params, err);
+    if (status == AKIN_OK)
+        status = check_fit(ops, params, err);
     if (status != AKIN_OK)
         return status;
 
@@ -232,6 +257,21 @@ double akin_policy_expected_distinct(const akin_policy_t *policy,
         policy->ops->expected_distinct == NULL)
         return 0.0;
     return policy->ops->expected_distinct(policy->self, worker);
+}
+
+akin_policy_choice_t akin_policy_last_choice(const akin_policy_t *policy)
+{
+    if (policy->ops->last_choice == NULL)
+        return (akin_policy_choice_t){0};
+    return policy->ops->last_choice(policy);
+}
+
+int akin_policy_needs_fit(const char *name)
+{
+    for (int i = 0; i < N_POLICIES; i++)
+        if (strcmp(policies[i]->name, name) == 0)
+            return policies[i]->needs_fit;
+    return 0;
 }
 
 uint32_t akini_policy_count_eligible(const akin_policy_t *policy,

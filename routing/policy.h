@@ -4,6 +4,7 @@
 #define AKIN_ROUTING_POLICY_H
 
 #include "base/error.h"
+#include "routing/fit.h"
 
 #include <stdint.h>
 
@@ -20,7 +21,12 @@ typedef struct akin_policy_params {
     uint32_t n_layers;
     uint32_t n_experts;
     uint32_t top_k;
-    uint64_t seed; /* random, jsq ties, p2c */
+    uint64_t seed;         /* random, jsq ties, p2c */
+    const akin_fit_t *fit; /* borrowed, outlives the policy; NULL: none */
+    double tau;            /* width of the locality band, cosine, >= 0 */
+    int refit_inline;      /* a refit runs inside the decision that starts it,
+                              not on a thread: for replays, whose clock is not
+                              the world's */
 } akin_policy_params_t;
 
 /** What the router knows of a request after its prefill; borrowed. */
@@ -28,7 +34,24 @@ typedef struct akin_policy_request {
     uint64_t id;            /* unique among the requests in flight */
     const uint16_t *counts; /* [n_layers][n_experts] prompt counts */
     uint32_t n_tokens;      /* prompt tokens, >= 1 */
+    const char *domain;     /* label of its kind; NULL: none */
+    int64_t now_ns;         /* of the decision; never goes back */
 } akin_policy_request_t;
+
+/** What the last decision looked at. */
+typedef struct akin_policy_choice {
+    uint32_t n_band; /* workers in the locality band; 0: the policy has none */
+    double similarity; /* cosine with the chosen worker's centroid; 0: none */
+} akin_policy_choice_t;
+
+/** Refits of the centroids since the policy was created. */
+typedef struct akin_policy_refits {
+    uint64_t n_started;
+    uint64_t n_installed;
+    uint64_t n_failed;
+    int64_t installed_ns;   /* of the last decision that installed one; 0 */
+    int64_t max_install_ns; /* longest installation; 0: none, or inline */
+} akin_policy_refits_t;
 
 /** One decode step of a worker, as its report says. */
 typedef struct akin_policy_step {
@@ -39,7 +62,7 @@ typedef struct akin_policy_step {
 
 /**
  * Names of the policies, NULL-terminated: "random", "rr", "jsq", "p2c",
- * "union".
+ * "eldr-static", "union", "union-band".
  */
 extern const char *const akin_policy_names[];
 
@@ -48,9 +71,10 @@ extern const char *const akin_policy_names[];
  * \param[out] policy_p  owned by the caller; one thread.
  * \param[out] err       names the nearest policy.
  * \return AKIN_OK
- * \return AKIN_ERR_INVALID: unknown name; a zero in params (the seed may be
- *         0); more than 65,536 workers or 2^24 layers x experts; top_k above
- *         n_experts.
+ * \return AKIN_ERR_INVALID: unknown name; a size of 0 in params; more than
+ *         65,536 workers or 2^24 layers x experts; top_k above n_experts; a
+ *         policy that needs a fit without one; a fit of other sizes; a tau
+ *         that is negative or not finite.
  * \return AKIN_ERR_NOMEM
  */
 akin_status_t akin_policy_create(const char *name,
@@ -99,6 +123,12 @@ void akin_policy_observe(akin_policy_t *policy, uint32_t worker,
  */
 void akin_policy_observe_counts(akin_policy_t *policy, const uint16_t *counts,
                                 uint32_t n_tokens);
+
+/** What the last decision that found a worker looked at. */
+akin_policy_choice_t akin_policy_last_choice(const akin_policy_t *policy);
+
+/** Does the policy need a fit? */
+int akin_policy_needs_fit(const char *name);
 
 /** Requests in flight on a worker. */
 uint32_t akin_policy_in_flight(const akin_policy_t *policy, uint32_t worker);

@@ -31,7 +31,8 @@ typedef struct akini_policy_record {
  */
 typedef struct akini_policy_ops {
     const char *name;
-    /** May be NULL: no state of its own. */
+    int needs_fit;
+    /** May be NULL: no state of its own. The parameters are sound. */
     akin_status_t (*create)(const akin_policy_params_t *params, void **self_p);
     void (*destroy)(void *self);
     /** May be NULL: 0. */
@@ -51,6 +52,8 @@ typedef struct akini_policy_ops {
                            uint32_t n_tokens);
     /** May be NULL: 0. */
     double (*expected_distinct)(const void *self, uint32_t worker);
+    /** May be NULL: no band. */
+    akin_policy_choice_t (*last_choice)(const akin_policy_t *policy);
 } akini_policy_ops_t;
 
 struct akin_policy {
@@ -70,7 +73,9 @@ extern const akini_policy_ops_t akini_policy_random;
 extern const akini_policy_ops_t akini_policy_rr;
 extern const akini_policy_ops_t akini_policy_jsq;
 extern const akini_policy_ops_t akini_policy_p2c;
+extern const akini_policy_ops_t akini_policy_eldr_static;
 extern const akini_policy_ops_t akini_policy_union;
+extern const akini_policy_ops_t akini_policy_union_band;
 
 /**
  * The `rank`-th eligible worker, from 0.

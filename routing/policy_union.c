@@ -3,7 +3,9 @@
  * expected to activate (ALGORITHMS.md 5, one rank per worker). */
 #include "routing/policy_union.h"
 
+#include "routing/band.h"
 #include "routing/dot.h"
+#include "routing/locality.h"
 #include "routing/policy_impl.h"
 #include "routing/union_kernel.h"
 
@@ -17,6 +19,10 @@
 
 /* Costs nearer than this differ by rounding alone: a tie. */
 #define TIE 1e-6
+
+/* Of the softmax over cosines that mixes the clusters' decode rates. */
+#define SHARPNESS 20.0f
+#define MIN_WEIGHT 1e-3f
 
 typedef struct worker_state {
     float *sum;  /* [padded] S */
@@ -33,11 +39,16 @@ typedef struct union_state {
     size_t cells;
     size_t padded;
     float *prior;  /* [cells] running mean of decode rates */
+    float *mixed;  /* [cells] prior of the request under decision, from pbar */
     float *rates;  /* [padded] of the request under decision */
     double *costs; /* [n_workers] of the request under decision */
     worker_state_t *workers;
     float *arrays; /* what the pointers above lead to */
     akin_cost_t cost;
+    /* With a fit. */
+    const float *pbar; /* [n_workers][cells] or NULL */
+    akini_locality_t locality;
+    uint32_t n_band; /* of the last decision */
 } union_state_t;
 
 static void destroy_union(void *self)
@@ -45,6 +56,7 @@ static void destroy_union(void *self)
     union_state_t *state = self;
     if (state == NULL)
         return;
+    akini_locality_cleanup(&state->locality);
     free(state->arrays);
     free(state->workers);
     free(state->costs);
@@ -65,14 +77,15 @@ static akin_status_t create_union(const akin_policy_params_t *params,
     state->padded = akini_union_padded(state->cells);
     state->workers = calloc(params->n_workers, sizeof(*state->workers));
     state->costs = calloc(params->n_workers, sizeof(*state->costs));
-    size_t n_arrays = 2 + 2 * (size_t)params->n_workers;
+    size_t n_arrays = 3 + 2 * (size_t)params->n_workers;
     state->arrays = calloc(n_arrays, state->padded * sizeof(float));
     if (state->workers == NULL || state->costs == NULL || state->arrays == NULL)
         goto err_destroy;
 
     state->prior = state->arrays;
     state->rates = state->prior + state->padded;
-    float *next = state->rates + state->padded;
+    state->mixed = state->rates + state->padded;
+    float *next = state->mixed + state->padded;
     for (uint32_t w = 0; w < params->n_workers; w++) {
         worker_state_t *worker = &state->workers[w];
         worker->sum = next;
@@ -84,6 +97,11 @@ static akin_status_t create_union(const akin_policy_params_t *params,
     for (size_t i = 0; i < state->cells; i++)
         state->prior[i] = (float)params->top_k / (float)params->n_experts;
     akin_cost_init(&state->cost, (uint32_t)state->cells, 0.0);
+    if (params->fit != NULL) {
+        state->pbar = params->fit->pbar;
+        if (akini_locality_init(&state->locality, params->fit) != AKIN_OK)
+            goto err_destroy;
+    }
     *self_p = state;
     return AKIN_OK;
 
@@ -109,20 +127,58 @@ static double marginal_cost(const akin_cost_line_t *line,
     return in_flight * increase + after;
 }
 
-static uint32_t choose_union(const akin_policy_t *policy,
-                             const akin_policy_request_t *request,
-                             const uint8_t *eligible)
+/* The mean decode rate of the clusters most similar to the request: a softmax
+ * over the cosines; clusters far behind the nearest weigh nothing. */
+static const float *mix_prior(union_state_t *state)
+{
+    const float *scores = state->locality.scores;
+    float nearest = -INFINITY;
+    for (uint32_t k = 0; k < state->n_workers; k++)
+        nearest = fmaxf(nearest, scores[k]);
+    memset(state->mixed, 0, state->cells * sizeof(*state->mixed));
+    float total = 0.0f;
+    for (uint32_t k = 0; k < state->n_workers; k++) {
+        float weight = expf(SHARPNESS * (scores[k] - nearest));
+        if (weight < MIN_WEIGHT)
+            continue;
+        total += weight;
+        akini_union_mix(state->mixed, state->pbar + k * state->cells, weight,
+                        state->cells);
+    }
+    akini_union_scale(state->mixed, 1.0f / total, state->cells);
+    return state->mixed;
+}
+
+static void expect_rates(union_state_t *state,
+                         const akin_policy_request_t *request)
+{
+    const uint16_t *counts = request->n_tokens > 0 ? request->counts : NULL;
+    const float *prior = state->prior;
+    float kappa = AKINI_UNION_KAPPA;
+    if (state->pbar != NULL) {
+        prior = mix_prior(state);
+        kappa = AKINI_UNION_FIT_KAPPA;
+    }
+    akini_union_rates(counts, prior, state->rates, state->cells,
+                      (float)request->n_tokens, kappa);
+}
+
+/* The worker of least cost among those with a score of at least the floor; a
+ * NULL score list has them all. */
+static uint32_t choose_cheapest(const akin_policy_t *policy,
+                                const uint8_t *eligible, const float *scores,
+                                double floor_score)
 {
     union_state_t *state = policy->self;
-    const uint16_t *counts = request->n_tokens > 0 ? request->counts : NULL;
-    akini_union_rates(counts, state->prior, state->rates, state->cells,
-                      (float)request->n_tokens, AKINI_UNION_KAPPA);
-
     double *costs = state->costs;
     double least = DBL_MAX;
+    state->n_band = 0;
     for (uint32_t w = 0; w < state->n_workers; w++) {
-        if (eligible[w] == 0)
+        costs[w] = INFINITY;
+        if (eligible[w] == 0 ||
+            (scores != NULL && (double)scores[w] < floor_score))
             continue;
+        state->n_band++;
         const worker_state_t *worker = &state->workers[w];
         double gain = akini_dot(worker->idle, state->rates, state->padded);
         costs[w] = marginal_cost(&state->cost.line, worker, gain,
@@ -132,13 +188,48 @@ static uint32_t choose_union(const akin_policy_t *policy,
     }
     uint32_t best = AKIN_ROUTING_NO_WORKER;
     for (uint32_t w = 0; w < state->n_workers; w++) {
-        if (eligible[w] == 0 || costs[w] > least * (1.0 + TIE))
+        if (costs[w] > least * (1.0 + TIE))
             continue;
         if (best == AKIN_ROUTING_NO_WORKER ||
             policy->in_flight[w] < policy->in_flight[best])
             best = w;
     }
     return best;
+}
+
+static uint32_t choose_union(const akin_policy_t *policy,
+                             const akin_policy_request_t *request,
+                             const uint8_t *eligible)
+{
+    union_state_t *state = policy->self;
+    if (state->pbar != NULL)
+        akini_locality_score(&state->locality, request->counts);
+    expect_rates(state, request);
+    return choose_cheapest(policy, eligible, NULL, 0.0);
+}
+
+static uint32_t choose_union_band(const akin_policy_t *policy,
+                                  const akin_policy_request_t *request,
+                                  const uint8_t *eligible)
+{
+    union_state_t *state = policy->self;
+    akini_locality_score(&state->locality, request->counts);
+    expect_rates(state, request);
+    double floor_score = akin_band_floor(state->locality.scores, eligible,
+                                         state->n_workers, policy->params.tau);
+    return choose_cheapest(policy, eligible, state->locality.scores,
+                           floor_score);
+}
+
+static akin_policy_choice_t last_choice(const akin_policy_t *policy)
+{
+    const union_state_t *state = policy->self;
+    if (policy->last_worker == AKIN_ROUTING_NO_WORKER)
+        return (akin_policy_choice_t){0};
+    return (akin_policy_choice_t){
+        .n_band = state->n_band,
+        .similarity = (double)state->locality.scores[policy->last_worker],
+    };
 }
 
 static void refresh(const union_state_t *state, worker_state_t *worker)
@@ -245,4 +336,19 @@ const akini_policy_ops_t akini_policy_union = {
     .observe = observe_union,
     .observe_counts = observe_counts_union,
     .expected_distinct = expected_distinct,
+};
+
+const akini_policy_ops_t akini_policy_union_band = {
+    .name = "union-band",
+    .needs_fit = 1,
+    .create = create_union,
+    .destroy = destroy_union,
+    .record_floats = record_floats,
+    .choose = choose_union_band,
+    .admit = admit_union,
+    .finish = finish_union,
+    .observe = observe_union,
+    .observe_counts = observe_counts_union,
+    .expected_distinct = expected_distinct,
+    .last_choice = last_choice,
 };

@@ -72,6 +72,20 @@ AKINI_CLONES void akini_union_surprise(const float *restrict rates,
     }
 }
 
+AKINI_CLONES void akini_union_mix(float *restrict sum,
+                                  const float *restrict values, float weight,
+                                  size_t cells)
+{
+    for (size_t i = 0; i < cells; i++)
+        sum[i] += weight * values[i];
+}
+
+AKINI_CLONES void akini_union_scale(float *values, float factor, size_t cells)
+{
+    for (size_t i = 0; i < cells; i++)
+        values[i] *= factor;
+}
+
 AKINI_CLONES void akini_union_add(float *restrict sum,
                                   const float *restrict surprise, size_t padded)
 {

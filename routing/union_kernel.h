@@ -42,6 +42,13 @@ void akini_union_rates(const uint16_t *counts, const float *prior, float *rates,
  */
 void akini_union_surprise(const float *rates, float *surprise, size_t padded);
 
+/** sum += weight * values. */
+void akini_union_mix(float *sum, const float *values, float weight,
+                     size_t cells);
+
+/** values *= factor. */
+void akini_union_scale(float *values, float factor, size_t cells);
+
 /** sum += surprise. */
 void akini_union_add(float *sum, const float *surprise, size_t padded);
 

@@ -27,7 +27,8 @@ static inline uint32_t driver_decide(akin_policy_t *policy, uint64_t id,
                                      const uint8_t *eligible)
 {
     static const uint16_t counts[1] = {1};
-    const akin_policy_request_t request = {id, counts, 1};
+    const akin_policy_request_t request = {
+        .id = id, .counts = counts, .n_tokens = 1};
     uint32_t worker = 0;
     CU_ASSERT_EQUAL_FATAL(
         akin_policy_decide(policy, &request, eligible, &worker), AKIN_OK);

@@ -1,5 +1,5 @@
 /* Policy: what holds for every policy. */
-#include "planted_requests.h"
+#include "planted_fit.h"
 #include "runner.h"
 
 #include "routing/policy.h"
@@ -24,23 +24,36 @@ static const akin_policy_params_t params = {
 
 static const planted_shape_t shape = {N_LAYERS, N_EXPERTS, TOP_K, 4};
 
+/* Of the policies that need one; made when one is first made, freed by the
+ * last test. */
+static akin_fit_t fit;
+
 static akin_policy_t *make_policy(const char *name)
 {
     akin_policy_t *policy = NULL;
     akin_error_t err = {{0}};
-    CU_ASSERT_EQUAL_FATAL(akin_policy_create(name, &params, &policy, &err),
+    akin_policy_params_t with_fit = params;
+    if (akin_policy_needs_fit(name)) {
+        if (fit.n_clusters == 0)
+            fit = planted_fit(&shape, N_WORKERS);
+        with_fit.fit = &fit;
+        with_fit.tau = 0.1;
+    }
+    CU_ASSERT_EQUAL_FATAL(akin_policy_create(name, &with_fit, &policy, &err),
                           AKIN_OK);
     return policy;
 }
 
 static void test_names(void)
 {
-    const char *const expected[] = {"random", "rr", "jsq", "p2c", "union"};
-    for (int i = 0; i < 5; i++) {
+    const char *const expected[] = {"random",      "rr",    "jsq",       "p2c",
+                                    "eldr-static", "union", "union-band"};
+    enum { N_EXPECTED = sizeof(expected) / sizeof(expected[0]) };
+    for (int i = 0; i < N_EXPECTED; i++) {
         CU_ASSERT_STRING_EQUAL(akin_policy_names[i], expected[i]);
         akin_policy_destroy(make_policy(akin_policy_names[i]));
     }
-    CU_ASSERT_PTR_NULL(akin_policy_names[5]);
+    CU_ASSERT_PTR_NULL(akin_policy_names[N_EXPECTED]);
     akin_policy_destroy(NULL);
 }
 
@@ -66,14 +79,14 @@ static void test_params(void)
         akin_policy_params_t params;
         const char *field;
     } bad[] = {
-        {{0, 1, 8, 2, 0}, "n_workers"},
-        {{1, 0, 8, 2, 0}, "n_layers"},
-        {{1, 1, 0, 2, 0}, "n_experts"},
-        {{1, 1, 8, 0, 0}, "top_k"},
-        {{1, 1, 8, 9, 0}, "top_k"},
-        {{65537, 1, 8, 2, 0}, "n_workers"},
-        {{1, UINT32_MAX, 8, 2, 0}, "n_layers"},
-        {{1, 1u << 20, 1u << 20, 2, 0}, "layers"},
+        {{0, 1, 8, 2, 0, NULL, 0, 0}, "n_workers"},
+        {{1, 0, 8, 2, 0, NULL, 0, 0}, "n_layers"},
+        {{1, 1, 0, 2, 0, NULL, 0, 0}, "n_experts"},
+        {{1, 1, 8, 0, 0, NULL, 0, 0}, "top_k"},
+        {{1, 1, 8, 9, 0, NULL, 0, 0}, "top_k"},
+        {{65537, 1, 8, 2, 0, NULL, 0, 0}, "n_workers"},
+        {{1, UINT32_MAX, 8, 2, 0, NULL, 0, 0}, "n_layers"},
+        {{1, 1u << 20, 1u << 20, 2, 0, NULL, 0, 0}, "layers"},
     };
     for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++)
         for (int p = 0; akin_policy_names[p] != NULL; p++) {
@@ -117,7 +130,8 @@ static void run_ledger(const char *name)
                 any |= eligible[w];
             }
             planted_counts(&shape, 3, i, 20, counts);
-            akin_policy_request_t request = {i << 32 | i, counts, 20};
+            akin_policy_request_t request = {
+                .id = i << 32 | i, .counts = counts, .n_tokens = 20};
             uint32_t worker = 0;
             CU_ASSERT_EQUAL(
                 akin_policy_decide(policy, &request, eligible, &worker),
@@ -153,7 +167,8 @@ static void test_no_worker(void)
     static const uint8_t only_4[N_WORKERS] = {0, 0, 0, 0, 1, 0};
     uint16_t counts[N_CELLS];
     planted_counts(&shape, 3, 0, 20, counts);
-    const akin_policy_request_t request = {9, counts, 20};
+    const akin_policy_request_t request = {
+        .id = 9, .counts = counts, .n_tokens = 20};
     for (int p = 0; akin_policy_names[p] != NULL; p++) {
         akin_policy_t *policy = make_policy(akin_policy_names[p]);
         uint32_t worker = 0;
@@ -175,7 +190,8 @@ static void test_duplicate_id(void)
     static const uint8_t all[N_WORKERS] = {1, 1, 1, 1, 1, 1};
     uint16_t counts[N_CELLS];
     planted_counts(&shape, 3, 0, 20, counts);
-    const akin_policy_request_t request = {UINT64_MAX, counts, 20};
+    const akin_policy_request_t request = {
+        .id = UINT64_MAX, .counts = counts, .n_tokens = 20};
     for (int p = 0; akin_policy_names[p] != NULL; p++) {
         akin_policy_t *policy = make_policy(akin_policy_names[p]);
         uint32_t worker = 0;
@@ -214,6 +230,31 @@ static void test_out_of_range(void)
     }
 }
 
+static void test_fit(void)
+{
+    akin_policy_t *policy = NULL;
+    akin_error_t err = {{0}};
+    CU_ASSERT_EQUAL(akin_policy_create("union-band", &params, &policy, &err),
+                    AKIN_ERR_INVALID);
+    CU_ASSERT_PTR_NOT_NULL(strstr(err.text, "routing.fit"));
+    if (fit.n_clusters == 0)
+        fit = planted_fit(&shape, N_WORKERS);
+    akin_policy_params_t other = params;
+    other.fit = &fit;
+    other.n_workers = N_WORKERS - 1;
+    CU_ASSERT_EQUAL(akin_policy_create("union", &other, &policy, &err),
+                    AKIN_ERR_INVALID);
+    CU_ASSERT_PTR_NOT_NULL(strstr(err.text, "decode workers"));
+    other.n_workers = N_WORKERS;
+    other.tau = NAN;
+    CU_ASSERT_EQUAL(akin_policy_create("eldr-static", &other, &policy, &err),
+                    AKIN_ERR_INVALID);
+    CU_ASSERT_PTR_NOT_NULL(strstr(err.text, "tau"));
+    CU_ASSERT_PTR_NULL(policy);
+    akin_fit_cleanup(&fit);
+    CU_ASSERT_EQUAL(fit.n_clusters, 0);
+}
+
 static const runner_test_t tests[] = {
     {"names", test_names},
     {"unknown name", test_unknown_name},
@@ -222,6 +263,7 @@ static const runner_test_t tests[] = {
     {"no worker", test_no_worker},
     {"duplicate id", test_duplicate_id},
     {"out of range", test_out_of_range},
+    {"fit", test_fit},
 };
 
 RUNNER_MAIN("policy", tests)

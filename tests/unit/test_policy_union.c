@@ -155,7 +155,8 @@ static void test_against_brute_force(void)
             planted_counts(&shape, 23, i, n_tokens, counts);
             member_t *member = &model.live[model.n_live];
             model_rates(&model, counts, n_tokens, member->rates);
-            akin_policy_request_t request = {i, counts, n_tokens};
+            akin_policy_request_t request = {
+                .id = i, .counts = counts, .n_tokens = n_tokens};
             uint32_t worker = 0;
             CU_ASSERT_EQUAL_FATAL(
                 akin_policy_decide(policy, &request, eligible, &worker),
@@ -204,7 +205,8 @@ static void test_enumeration(void)
     for (uint32_t r = 0; r < N; r++) {
         uint16_t counts[CELLS];
         planted_counts(&tiny, 31, r, TOKENS, counts);
-        akin_policy_request_t request = {r, counts, TOKENS};
+        akin_policy_request_t request = {
+            .id = r, .counts = counts, .n_tokens = TOKENS};
         uint32_t worker = 1;
         CU_ASSERT_EQUAL(akin_policy_decide(policy, &request, all, &worker),
                         AKIN_OK);
@@ -237,13 +239,15 @@ static void test_follows_experts(void)
     for (uint64_t r = 0; r < 8; r++) {
         const uint8_t only[2] = {r % 2 == 0, r % 2 == 1};
         planted_counts(&shape, 41, r % 2, 100, counts);
-        akin_policy_request_t request = {r, counts, 100};
+        akin_policy_request_t request = {
+            .id = r, .counts = counts, .n_tokens = 100};
         CU_ASSERT_EQUAL(akin_policy_decide(policy, &request, only, &worker),
                         AKIN_OK);
     }
     for (uint64_t domain = 0; domain < 2; domain++) {
         planted_counts(&shape, 42, domain, 100, counts);
-        akin_policy_request_t request = {100 + domain, counts, 100};
+        akin_policy_request_t request = {
+            .id = 100 + domain, .counts = counts, .n_tokens = 100};
         CU_ASSERT_EQUAL(akin_policy_decide(policy, &request, all, &worker),
                         AKIN_OK);
         CU_ASSERT_EQUAL(worker, domain);
@@ -271,7 +275,8 @@ static void test_no_drift(void)
             workers[victim] = workers[n_live];
         }
         uint64_t kind = i % N_KINDS;
-        akin_policy_request_t request = {i, counts[kind], 5 + (uint32_t)kind};
+        akin_policy_request_t request = {
+            .id = i, .counts = counts[kind], .n_tokens = 5 + (uint32_t)kind};
         CU_ASSERT_EQUAL_FATAL(
             akin_policy_decide(policy, &request, all, &workers[n_live]),
             AKIN_OK);

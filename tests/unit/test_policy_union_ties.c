@@ -41,7 +41,8 @@ static void run_like_jsq(akin_policy_t *policy, uint32_t n_experts,
                 akin_policy_in_flight(policy, expected))
                 expected = w;
         planted_counts(&jsq_shape, 51, i, 30, counts);
-        akin_policy_request_t request = {i, counts, 30};
+        akin_policy_request_t request = {
+            .id = i, .counts = counts, .n_tokens = 30};
         uint32_t worker = 0;
         CU_ASSERT_EQUAL_FATAL(
             akin_policy_decide(policy, &request, all, &worker), AKIN_OK);
@@ -97,13 +98,15 @@ static void test_rounding_is_a_tie(void)
                 const uint8_t only[2] = {w == 0, w == 1};
                 uint64_t kind = w == 0 ? i : 9 - i;
                 planted_counts(&shape, trial, kind, 37, counts);
-                akin_policy_request_t request = {2 * i + w, counts, 37};
+                akin_policy_request_t request = {
+                    .id = 2 * i + w, .counts = counts, .n_tokens = 37};
                 CU_ASSERT_EQUAL(
                     akin_policy_decide(policy, &request, only, &worker),
                     AKIN_OK);
             }
         planted_counts(&shape, trial, 10, 37, counts);
-        akin_policy_request_t request = {99, counts, 37};
+        akin_policy_request_t request = {
+            .id = 99, .counts = counts, .n_tokens = 37};
         CU_ASSERT_EQUAL(akin_policy_decide(policy, &request, all, &worker),
                         AKIN_OK);
         wrong += worker != 0;

@@ -186,6 +186,8 @@ static uint32_t choose_cheapest(const akin_policy_t *policy,
         if (costs[w] < least)
             least = costs[w];
     }
+    if (state->n_band == 0)
+        return AKIN_ROUTING_NO_WORKER;
     uint32_t best = AKIN_ROUTING_NO_WORKER;
     for (uint32_t w = 0; w < state->n_workers; w++) {
         if (costs[w] > least * (1.0 + TIE))

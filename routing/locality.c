@@ -4,6 +4,7 @@
 #include "routing/dot.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 akin_status_t akini_locality_init(akini_locality_t *locality,
                                   const akin_fit_t *fit)
@@ -32,6 +33,11 @@ void akini_locality_cleanup(akini_locality_t *locality)
 
 void akini_locality_score(akini_locality_t *locality, const uint16_t *counts)
 {
+    if (counts == NULL) {
+        memset(locality->signature, 0, locality->dim * sizeof(float));
+        memset(locality->scores, 0, locality->n_workers * sizeof(float));
+        return;
+    }
     akin_signature_compute(&locality->form, counts, locality->signature);
     for (uint32_t w = 0; w < locality->n_workers; w++)
         locality->scores[w] = (float)akini_dot(

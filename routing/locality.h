@@ -26,7 +26,7 @@ void akini_locality_cleanup(akini_locality_t *locality);
 /**
  * Form the signature and score every worker; zero counts score 0 everywhere.
  *
- * \param[in] counts  [n_layers][n_experts]
+ * \param[in] counts  [n_layers][n_experts], or NULL: as zeros.
  */
 void akini_locality_score(akini_locality_t *locality, const uint16_t *counts);
 

@@ -22,8 +22,13 @@ static const uint8_t all[N_WORKERS] = {1, 1, 1, 1};
 static akin_policy_t *make_union(uint32_t n_workers, uint32_t n_layers,
                                  uint32_t n_experts, uint32_t top_k)
 {
-    const akin_policy_params_t params = {n_workers, n_layers, n_experts, top_k,
-                                         1};
+    const akin_policy_params_t params = {
+        .n_workers = n_workers,
+        .n_layers = n_layers,
+        .n_experts = n_experts,
+        .top_k = top_k,
+        .seed = 1,
+    };
     akin_policy_t *policy = NULL;
     CU_ASSERT_EQUAL_FATAL(akin_policy_create("union", &params, &policy, NULL),
                           AKIN_OK);
@@ -327,7 +332,10 @@ static void test_damaged_counts(void)
 
     memset(counts, 0xff, sizeof(counts));
     const akin_policy_request_t wild[] = {
-        {1, counts, 1}, {2, counts, 0}, {3, NULL, 7}, {4, NULL, 0}};
+        {.id = 1, .counts = counts, .n_tokens = 1},
+        {.id = 2, .counts = counts, .n_tokens = 0},
+        {.id = 3, .counts = NULL, .n_tokens = 7},
+        {.id = 4, .counts = NULL, .n_tokens = 0}};
     for (int i = 0; i < 4; i++) {
         uint32_t worker = 0;
         CU_ASSERT_EQUAL(akin_policy_decide(policy, &wild[i], all, &worker),

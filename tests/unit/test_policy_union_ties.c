@@ -19,8 +19,13 @@ static const uint8_t all[N_WORKERS] = {1, 1, 1, 1};
 static akin_policy_t *make_union(uint32_t n_workers, uint32_t n_layers,
                                  uint32_t n_experts, uint32_t top_k)
 {
-    const akin_policy_params_t params = {n_workers, n_layers, n_experts, top_k,
-                                         1};
+    const akin_policy_params_t params = {
+        .n_workers = n_workers,
+        .n_layers = n_layers,
+        .n_experts = n_experts,
+        .top_k = top_k,
+        .seed = 1,
+    };
     akin_policy_t *policy = NULL;
     CU_ASSERT_EQUAL_FATAL(akin_policy_create("union", &params, &policy, NULL),
                           AKIN_OK);

@@ -1,0 +1,369 @@
+/* Trace index: JSON to records and back. */
+#include "routing/trace_index.h"
+
+#include "routing/trace_rows.h"
+
+#include <jansson.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* Texts of a file: a message shows this much of them. */
+#define SHOWN "%.120s"
+
+void akini_trace_index_cleanup(akini_trace_index_t *index)
+{
+    free(index->model);
+    free(index->data);
+    free(index->records);
+    free(index->texts);
+    memset(index, 0, sizeof(*index));
+}
+
+static akin_status_t read_u32(const json_t *object, const char *key,
+                              uint32_t *value_p, akin_error_t *err)
+{
+    const json_t *value = json_object_get(object, key);
+    if (value == NULL)
+        return akin_error_set(err, AKIN_ERR_FORMAT, "no \"%s\"", key);
+    if (!json_is_integer(value) || json_integer_value(value) < 0 ||
+        json_integer_value(value) > (json_int_t)UINT32_MAX)
+        return akin_error_set(err, AKIN_ERR_FORMAT,
+                              "\"%s\" is not a whole number from 0 to %u", key,
+                              UINT32_MAX);
+    *value_p = (uint32_t)json_integer_value(value);
+    return AKIN_OK;
+}
+
+/* A text that may be missing is "" then. */
+static akin_status_t read_text(const json_t *object, const char *key,
+                               int needed, const char **text_p,
+                               akin_error_t *err)
+{
+    const json_t *value = json_object_get(object, key);
+    *text_p = "";
+    if (value == NULL && !needed)
+        return AKIN_OK;
+    if (value == NULL)
+        return akin_error_set(err, AKIN_ERR_FORMAT, "no \"%s\"", key);
+    if (!json_is_string(value))
+        return akin_error_set(err, AKIN_ERR_FORMAT, "\"%s\" is not a text",
+                              key);
+    if (json_string_length(value) > AKINI_TRACE_MAX_TEXT)
+        return akin_error_set(err, AKIN_ERR_FORMAT,
+                              "\"%s\" is longer than %u bytes", key,
+                              AKINI_TRACE_MAX_TEXT);
+    *text_p = json_string_value(value);
+    if (needed && **text_p == '\0')
+        return akin_error_set(err, AKIN_ERR_FORMAT, "\"%s\" is empty", key);
+    return AKIN_OK;
+}
+
+/* What both layouts have: the place and the number of the rows. */
+static akin_status_t read_place(const json_t *json, akin_trace_record_t *record,
+                                akin_error_t *err)
+{
+    const json_t *offset = json_object_get(json, "offset");
+    if (!json_is_integer(offset) || json_integer_value(offset) < 0)
+        return akin_error_set(err, AKIN_ERR_FORMAT,
+                              "\"offset\" is not a whole number from 0 on");
+    record->offset = (uint64_t)json_integer_value(offset);
+    akin_status_t status = read_u32(json, "n_tokens", &record->n_tokens, err);
+    if (status == AKIN_OK && record->n_tokens == 0)
+        return akin_error_set(err, AKIN_ERR_FORMAT, "\"n_tokens\" is 0");
+    return status;
+}
+
+akin_status_t akini_trace_record_parse(const json_t *json,
+                                       akin_trace_record_t *record,
+                                       akin_error_t *err)
+{
+    *record = (akin_trace_record_t){.arrival_s = -1.0};
+    akin_status_t status = AKIN_OK;
+    if (!json_is_object(json))
+        return akin_error_set(err, AKIN_ERR_FORMAT, "not an object");
+    if ((status = read_text(json, "id", 1, &record->id, err)) != AKIN_OK ||
+        (status = read_text(json, "domain", 0, &record->domain, err)) !=
+            AKIN_OK ||
+        (status = read_place(json, record, err)) != AKIN_OK ||
+        (status = read_u32(json, "n_prompt", &record->n_prompt, err)) !=
+            AKIN_OK)
+        return status;
+    if (record->n_prompt > record->n_tokens)
+        return akin_error_set(err, AKIN_ERR_FORMAT,
+                              "\"n_prompt\" is %u of %u rows", record->n_prompt,
+                              record->n_tokens);
+    const json_t *arrival = json_object_get(json, "arrival_s");
+    if (arrival == NULL)
+        return AKIN_OK;
+    record->arrival_s = json_number_value(arrival);
+    if (!json_is_number(arrival) || !(record->arrival_s >= 0.0) ||
+        !isfinite(record->arrival_s))
+        return akin_error_set(err, AKIN_ERR_FORMAT,
+                              "\"arrival_s\" is not a number from 0 on");
+    return AKIN_OK;
+}
+
+/*
+ * A record of a published set. Its id may be a number, which is taken as text.
+ * Its prompt_tokens count tokens whose rows the data do not have.
+ */
+static akin_status_t parse_foreign_record(json_t *json,
+                                          akin_trace_record_t *record,
+                                          akin_error_t *err)
+{
+    *record = (akin_trace_record_t){.arrival_s = -1.0};
+    if (!json_is_object(json))
+        return akin_error_set(err, AKIN_ERR_FORMAT, "not an object");
+    const json_t *id = json_object_get(json, "id");
+    if (json_is_integer(id)) {
+        json_t *text =
+            json_sprintf("%" JSON_INTEGER_FORMAT, json_integer_value(id));
+        if (json_object_set_new(json, "id", text) != 0)
+            return akin_error_set(err, AKIN_ERR_NOMEM, "out of memory");
+    }
+    const char *label =
+        json_object_get(json, "domain") != NULL ? "domain" : "category";
+    akin_status_t status = read_text(json, "id", 1, &record->id, err);
+    if (status == AKIN_OK)
+        status = read_text(json, label, 0, &record->domain, err);
+    if (status == AKIN_OK)
+        status = read_place(json, record, err);
+    return status;
+}
+
+static akin_status_t copy_text(const char *text, char **copy_p,
+                               akin_error_t *err)
+{
+    *copy_p = strdup(text);
+    return *copy_p != NULL
+               ? AKIN_OK
+               : akin_error_set(err, AKIN_ERR_NOMEM, "out of memory");
+}
+
+/* A file beside the index, so that a trace can be moved and no index can make
+ * us read anything else. */
+static akin_status_t read_data_name(const json_t *root, char **data_p,
+                                    akin_error_t *err)
+{
+    const char *name = "";
+    akin_status_t status = read_text(root, "data", 1, &name, err);
+    if (status != AKIN_OK)
+        return status;
+    if (strchr(name, '/') != NULL || strcmp(name, ".") == 0 ||
+        strcmp(name, "..") == 0)
+        return akin_error_set(err, AKIN_ERR_FORMAT,
+                              "\"data\" is \"" SHOWN "\", not the name of a "
+                              "file beside the index",
+                              name);
+    return copy_text(name, data_p, err);
+}
+
+/* Sums per expert come as objects of objects by number. */
+static int is_aggregated(const json_t *root)
+{
+    return json_is_object(json_object_get(root, "token_scores")) ||
+           json_is_object(json_object_get(root, "gate_scores")) ||
+           json_is_object(json_object_get(root, "0")) ||
+           json_is_object(json_object_get(root, "1"));
+}
+
+static akin_status_t read_head(const json_t *root, int ours,
+                               akini_trace_index_t *index, akin_error_t *err)
+{
+    const char *model = "";
+    const char *layers = "layers";
+    akin_trace_shape_t *shape = &index->shape;
+    if (!ours && json_object_get(root, "moe_layers") != NULL) {
+        if (json_object_get(root, "layers") != NULL)
+            return akin_error_set(err, AKIN_ERR_FORMAT,
+                                  "both \"layers\" and \"moe_layers\"");
+        layers = "moe_layers";
+    }
+    akin_status_t status = AKIN_OK;
+    if ((status = read_text(root, "model", 0, &model, err)) != AKIN_OK ||
+        (status = copy_text(model, &index->model, err)) != AKIN_OK ||
+        (status = read_u32(root, layers, &shape->n_layers, err)) != AKIN_OK ||
+        (status = read_u32(root, "experts", &shape->n_experts, err)) !=
+            AKIN_OK ||
+        (status = read_u32(root, "top_k", &shape->top_k, err)) != AKIN_OK)
+        return status;
+    shape->id_bytes = 1;
+    if (!ours)
+        return AKIN_OK;
+    status = read_u32(root, "id_bytes", &shape->id_bytes, err);
+    return status != AKIN_OK ? status : read_data_name(root, &index->data, err);
+}
+
+/* Move the texts of the records from the JSON into memory of the index. */
+static akin_status_t keep_texts(akini_trace_index_t *index, akin_error_t *err)
+{
+    size_t bytes = 0;
+    for (uint32_t i = 0; i < index->n_records; i++)
+        bytes +=
+            strlen(index->records[i].id) + strlen(index->records[i].domain) + 2;
+    index->texts = malloc(bytes + 1);
+    if (index->texts == NULL)
+        return akin_error_set(err, AKIN_ERR_NOMEM, "out of memory");
+    char *next = index->texts;
+    for (uint32_t i = 0; i < index->n_records; i++) {
+        akin_trace_record_t *record = &index->records[i];
+        const char *id = next;
+        next = stpcpy(next, record->id) + 1;
+        record->id = id;
+        const char *domain = next;
+        next = stpcpy(next, record->domain) + 1;
+        record->domain = domain;
+    }
+    return AKIN_OK;
+}
+
+static akin_status_t read_records(const json_t *list, int ours,
+                                  akini_trace_index_t *index, akin_error_t *err)
+{
+    const size_t n = json_array_size(list);
+    if (n == 0 || n > UINT32_MAX)
+        return akin_error_set(err, AKIN_ERR_FORMAT,
+                              "\"records\" is not a list of records");
+    index->records = calloc(n, sizeof(*index->records));
+    if (index->records == NULL)
+        return akin_error_set(err, AKIN_ERR_NOMEM, "out of memory");
+    for (size_t i = 0; i < n; i++) {
+        json_t *json = json_array_get(list, i);
+        akin_trace_record_t *record = &index->records[i];
+        akin_status_t status = ours
+                                   ? akini_trace_record_parse(json, record, err)
+                                   : parse_foreign_record(json, record, err);
+        if (status != AKIN_OK)
+            return akin_error_prefix(err, status, "records[%zu]: ", i);
+    }
+    index->n_records = (uint32_t)n;
+    return keep_texts(index, err);
+}
+
+int akini_trace_record_by_id(const void *a, const void *b)
+{
+    const akin_trace_record_t *x = *(const akin_trace_record_t *const *)a;
+    const akin_trace_record_t *y = *(const akin_trace_record_t *const *)b;
+    return strcmp(x->id, y->id);
+}
+
+static int by_offset(const void *a, const void *b)
+{
+    const akin_trace_record_t *x = *(const akin_trace_record_t *const *)a;
+    const akin_trace_record_t *y = *(const akin_trace_record_t *const *)b;
+    return (x->offset > y->offset) - (x->offset < y->offset);
+}
+
+/* Records that share a name, or rows, would be one request twice. */
+static akin_status_t check_records(const akini_trace_index_t *index,
+                                   akin_error_t *err)
+{
+    const uint32_t n = index->n_records;
+    const uint64_t row_bytes = akini_trace_row_bytes(&index->shape);
+    akin_status_t status = AKIN_OK;
+    const akin_trace_record_t **order = calloc(n, sizeof(*order));
+    if (order == NULL)
+        return akin_error_set(err, AKIN_ERR_NOMEM, "out of memory");
+    for (uint32_t i = 0; i < n; i++)
+        order[i] = &index->records[i];
+    qsort(order, n, sizeof(*order), akini_trace_record_by_id);
+    for (uint32_t i = 1; i < n && status == AKIN_OK; i++)
+        if (strcmp(order[i - 1]->id, order[i]->id) == 0)
+            status = akin_error_set(err, AKIN_ERR_FORMAT,
+                                    "two records have the id \"" SHOWN "\"",
+                                    order[i]->id);
+    qsort(order, n, sizeof(*order), by_offset);
+    for (uint32_t i = 1; i < n && status == AKIN_OK; i++)
+        if (order[i]->offset - order[i - 1]->offset <
+            order[i - 1]->n_tokens * row_bytes)
+            status = akin_error_set(err, AKIN_ERR_FORMAT,
+                                    "the rows of the records \"" SHOWN
+                                    "\" and \"" SHOWN "\" overlap",
+                                    order[i - 1]->id, order[i]->id);
+    free(order);
+    return status;
+}
+
+static akin_status_t read_root(const json_t *root, const char *name,
+                               akini_trace_index_t *index, akin_error_t *err)
+{
+    const json_t *format = json_object_get(root, "format");
+    const json_t *records = json_object_get(root, "records");
+    if (!json_is_object(root))
+        return akin_error_set(err, AKIN_ERR_FORMAT,
+                              "%s: not the index of a trace: not an object",
+                              name);
+    if (format != NULL &&
+        (!json_is_string(format) ||
+         strcmp(json_string_value(format), AKINI_TRACE_FORMAT) != 0))
+        return akin_error_set(
+            err, AKIN_ERR_FORMAT,
+            "%s: \"format\" is not \"" AKINI_TRACE_FORMAT "\"", name);
+    if (records == NULL && is_aggregated(root))
+        return akin_error_set(
+            err, AKIN_ERR_FORMAT,
+            "%s: sums per expert over all tokens; a trace needs the experts "
+            "of each token, which cannot be had from sums",
+            name);
+    if (!json_is_array(records))
+        return akin_error_set(err, AKIN_ERR_FORMAT,
+                              "%s: not the index of a trace: no list "
+                              "\"records\"",
+                              name);
+    akin_status_t status = read_head(root, format != NULL, index, err);
+    if (status != AKIN_OK)
+        return akin_error_prefix(err, status, "%s: ", name);
+    status = akini_trace_shape_check(&index->shape, name, err);
+    if (status != AKIN_OK)
+        return status;
+    status = read_records(records, format != NULL, index, err);
+    if (status == AKIN_OK)
+        status = check_records(index, err);
+    return status == AKIN_OK ? status
+                             : akin_error_prefix(err, status, "%s: ", name);
+}
+
+akin_status_t akini_trace_index_parse(const char *text, size_t bytes,
+                                      const char *name,
+                                      akini_trace_index_t *index,
+                                      akin_error_t *err)
+{
+    json_error_t where;
+    if (bytes == 0)
+        return akin_error_set(err, AKIN_ERR_FORMAT, "%s: the file is empty",
+                              name);
+    json_t *root = json_loadb(text, bytes, JSON_REJECT_DUPLICATES, &where);
+    if (root == NULL)
+        return akin_error_set(err,
+                              json_error_code(&where) ==
+                                      json_error_out_of_memory
+                                  ? AKIN_ERR_NOMEM
+                                  : AKIN_ERR_FORMAT,
+                              "%s:%d: %s", name, where.line, where.text);
+    akin_status_t status = read_root(root, name, index, err);
+    json_decref(root);
+    if (status != AKIN_OK)
+        akini_trace_index_cleanup(index);
+    return status;
+}
+
+json_t *akini_trace_record_json(const akin_trace_record_t *record)
+{
+    json_t *json = json_pack("{s:s, s:I, s:I, s:I}", "id", record->id, "offset",
+                             (json_int_t)record->offset, "n_tokens",
+                             (json_int_t)record->n_tokens, "n_prompt",
+                             (json_int_t)record->n_prompt);
+    int failed = json == NULL;
+    if (!failed && record->domain != NULL && record->domain[0] != '\0')
+        failed = json_object_set_new(json, "domain",
+                                     json_string(record->domain)) != 0;
+    if (!failed && record->arrival_s >= 0.0)
+        failed = json_object_set_new(json, "arrival_s",
+                                     json_real(record->arrival_s)) != 0;
+    if (!failed)
+        return json;
+    json_decref(json);
+    return NULL;
+}

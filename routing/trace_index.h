@@ -1,0 +1,55 @@
+/* Trace index: what the JSON file of a trace says. */
+#ifndef AKIN_ROUTING_TRACE_INDEX_H
+#define AKIN_ROUTING_TRACE_INDEX_H
+
+#include "routing/trace.h"
+
+#define AKINI_TRACE_FORMAT "akin-trace-1"
+/* Bytes of an id or a domain. */
+#define AKINI_TRACE_MAX_TEXT 1024u
+
+/** Zero is an empty index. */
+typedef struct akini_trace_index {
+    char *model;
+    char *data; /* file name beside the index; NULL: named after the index */
+    akin_trace_shape_t shape;
+    akin_trace_record_t *records; /* [n_records] their texts lie in `texts` */
+    uint32_t n_records;
+    char *texts;
+} akini_trace_index_t;
+
+/**
+ * Read an index of either layout; what it says of itself is consistent then:
+ * ids are unique, no two records share bytes.
+ *
+ * \param[in]  text   [bytes] not terminated.
+ * \param[in]  name   of the file, for messages.
+ * \param[out] index  zero before; the caller's to clean up.
+ * \return AKIN_OK, AKIN_ERR_FORMAT, AKIN_ERR_NOMEM
+ */
+akin_status_t akini_trace_index_parse(const char *text, size_t bytes,
+                                      const char *name,
+                                      akini_trace_index_t *index,
+                                      akin_error_t *err) AKIN_MUST_CHECK;
+
+void akini_trace_index_cleanup(akini_trace_index_t *index);
+
+struct json_t;
+
+/** A record as it stands in an index; NULL: out of memory. */
+struct json_t *akini_trace_record_json(const akin_trace_record_t *record);
+
+/**
+ * Read a record of our own format. The texts are borrowed from the JSON.
+ *
+ * \param[out] err  names the key.
+ * \return AKIN_OK, AKIN_ERR_FORMAT
+ */
+akin_status_t akini_trace_record_parse(const struct json_t *json,
+                                       akin_trace_record_t *record,
+                                       akin_error_t *err) AKIN_MUST_CHECK;
+
+/** Compare by id, for qsort() of pointers to records. */
+int akini_trace_record_by_id(const void *a, const void *b);
+
+#endif

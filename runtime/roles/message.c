@@ -360,3 +360,29 @@ akin_status_t akin_message_unpack_stats(const void *data, size_t bytes,
     m->leases_expired = akin_unpacker_u64(&u);
     return akin_unpacker_finish(&u);
 }
+
+void akin_message_pack_routes(akin_packer_t *p, const akin_message_routes_t *m)
+{
+    akin_packer_u64(p, m->id);
+    akin_packer_u32(p, m->first);
+    akin_packer_u32(p, m->n_tokens);
+    akin_packer_u16s(p, m->routes, m->n_routes);
+}
+
+akin_status_t akin_message_unpack_routes(const void *data, size_t bytes,
+                                         akin_message_routes_t *m)
+{
+    akin_unpacker_t u;
+    akin_unpacker_init(&u, data, bytes);
+    *m = (akin_message_routes_t){.id = akin_unpacker_u64(&u)};
+    m->first = akin_unpacker_u32(&u);
+    m->n_tokens = akin_unpacker_u32(&u);
+    m->routes = akin_unpacker_u16s(&u, AKIN_MESSAGE_MAX_TOKENS, &m->n_routes);
+    akin_status_t status = akin_unpacker_finish(&u);
+    if (status == AKIN_OK && (m->n_tokens == 0 || m->n_routes == 0 ||
+                              m->n_routes % m->n_tokens != 0))
+        status = AKIN_ERR_RANGE;
+    if (status != AKIN_OK)
+        free(m->routes);
+    return status;
+}

@@ -26,7 +26,9 @@ typedef enum akin_message_type {
     AKIN_MESSAGE_KEEP,        /* router -> prefill: extend the lease */
     AKIN_MESSAGE_CANCEL,      /* router -> worker: forget the request */
     AKIN_MESSAGE_STOP,        /* router -> worker: finish */
-    AKIN_MESSAGE_STATS        /* worker -> router: counters, the last word */
+    AKIN_MESSAGE_STATS,       /* worker -> router: counters, the last word */
+    AKIN_MESSAGE_ROUTES       /* worker -> router: experts of some tokens; only
+                               * while routes are recorded */
 } akin_message_type_t;
 
 /** Most tokens of a sequence on the wire. */
@@ -111,6 +113,16 @@ typedef struct akin_message_counts {
     size_t n_counts;
 } akin_message_counts_t;
 
+/** Rows of one request; they come before the PREFILLED or the TOKENS that their
+ * last one leads to. */
+typedef struct akin_message_routes {
+    uint64_t id;
+    uint32_t first;    /* position of the first row's token */
+    uint32_t n_tokens; /* rows, >= 1 */
+    uint16_t *routes;  /* [n_tokens][n_layers][top_k], in the gate's order */
+    size_t n_routes;   /* a multiple of n_tokens */
+} akin_message_routes_t;
+
 typedef struct akin_message_stats {
     uint64_t steps;
     uint64_t busy_ns;
@@ -139,6 +151,7 @@ void akin_message_pack_counts(akin_packer_t *p, const akin_message_counts_t *m);
 void akin_message_pack_id(akin_packer_t *p,
                           uint64_t id); /* RELEASE ... CANCEL */
 void akin_message_pack_stats(akin_packer_t *p, const akin_message_stats_t *m);
+void akin_message_pack_routes(akin_packer_t *p, const akin_message_routes_t *m);
 
 /*
  * Unpacking: AKIN_OK, or AKIN_ERR_FORMAT, AKIN_ERR_RANGE or AKIN_ERR_NOMEM,
@@ -170,6 +183,9 @@ akin_status_t akin_message_unpack_id(const void *data, size_t bytes,
 akin_status_t
 akin_message_unpack_stats(const void *data, size_t bytes,
                           akin_message_stats_t *m) AKIN_MUST_CHECK;
+akin_status_t
+akin_message_unpack_routes(const void *data, size_t bytes,
+                           akin_message_routes_t *m) AKIN_MUST_CHECK;
 
 #ifdef __cplusplus
 }

@@ -19,7 +19,7 @@ struct akin_stepper {
     akin_stepper_job_t job;
     akin_engine_span_t *spans; /* [max_rows] */
     float *logits;             /* [max_rows][vocab] */
-    uint16_t *routes;          /* [max_rows][n_layers][top_k] */
+    uint16_t *routes;          /* [max_tokens][n_layers][top_k] or NULL */
     uint16_t *n_distinct;      /* [n_layers] */
     uint16_t *counts;          /* [n_layers][n_experts] */
     uint32_t n_counted;
@@ -53,15 +53,14 @@ static void choose_token(akin_stepper_t *s, akin_stepper_row_t *row,
     }
 }
 
-/* Only decode jobs are counted, whose spans are one token each. */
-static void count_routes(akin_stepper_t *s, uint32_t n_rows)
+static void count_routes(akin_stepper_t *s, uint32_t n_tokens)
 {
     const akin_model_config_t *c = s->info.model;
-    if (s->n_counted + n_rows > UINT16_MAX)
+    if (s->n_counted + n_tokens > UINT16_MAX)
         akin_stepper_clear_counts(s);
-    s->n_counted += n_rows;
+    s->n_counted += n_tokens;
     const uint16_t *route = s->routes;
-    for (uint32_t row = 0; row < n_rows; row++)
+    for (uint32_t t = 0; t < n_tokens; t++)
         for (uint32_t l = 0; l < c->n_layers; l++)
             for (uint32_t j = 0; j < c->top_k; j++)
                 s->counts[l * c->n_experts + *route++]++;
@@ -73,8 +72,10 @@ static void run_job(akin_stepper_t *s)
     akin_stepper_job_t *job = &s->job;
     const size_t route_size = (size_t)c->n_layers * c->top_k;
     int64_t begin = akin_clock_now_ns();
+    uint16_t *routes = s->routes;
     for (uint32_t i = 0; i < job->n_rows; i++) {
-        const akin_stepper_row_t *row = &job->rows[i];
+        akin_stepper_row_t *row = &job->rows[i];
+        row->routes = s->params.keep_routes ? routes : NULL;
         s->spans[i] = (akin_engine_span_t){
             .tokens = row->tokens,
             .n_tokens = row->n_tokens,
@@ -82,9 +83,10 @@ static void run_job(akin_stepper_t *s)
             .slots = row->slots,
             .logits =
                 row->how != NULL ? s->logits + (size_t)i * c->vocab_size : NULL,
-            .routes =
-                s->params.count_routes ? s->routes + i * route_size : NULL,
+            .routes = routes,
         };
+        if (routes != NULL)
+            routes += row->n_tokens * route_size;
     }
     akin_engine_report_t report = {.n_distinct = s->n_distinct};
     job->status = akin_engine_step(s->params.engine, s->params.view, s->spans,
@@ -98,7 +100,7 @@ static void run_job(akin_stepper_t *s)
         for (uint32_t l = 0; l < c->n_layers; l++)
             job->distinct += s->n_distinct[l];
         if (s->params.count_routes)
-            count_routes(s, job->n_rows);
+            count_routes(s, job->n_tokens);
     }
     job->ns = akin_clock_now_ns() - begin;
 }
@@ -129,19 +131,22 @@ akin_status_t akin_stepper_create(const akin_stepper_params_t *params,
     akin_engine_describe(params->engine, &s->info);
     const akin_model_config_t *c = s->info.model;
     const size_t n = params->max_rows;
+    const size_t n_tokens = params->max_tokens > 0 ? params->max_tokens : n;
+    const int need_routes = params->count_routes || params->keep_routes;
     (void)sem_init(&s->submitted, 0, 0);
     s->job.rows = calloc(n, sizeof(*s->job.rows));
     s->spans = calloc(n, sizeof(*s->spans));
     s->logits = calloc(n * c->vocab_size, sizeof(*s->logits));
     s->n_distinct = calloc(c->n_layers, sizeof(*s->n_distinct));
-    if (params->count_routes) {
-        s->routes = calloc(n * c->n_layers * c->top_k, sizeof(*s->routes));
+    if (need_routes)
+        s->routes =
+            calloc(n_tokens * c->n_layers * c->top_k, sizeof(*s->routes));
+    if (params->count_routes)
         s->counts =
             calloc((size_t)c->n_layers * c->n_experts, sizeof(*s->counts));
-    }
     if (s->job.rows == NULL || s->spans == NULL || s->logits == NULL ||
-        s->n_distinct == NULL ||
-        (params->count_routes && (s->routes == NULL || s->counts == NULL)) ||
+        s->n_distinct == NULL || (need_routes && s->routes == NULL) ||
+        (params->count_routes && s->counts == NULL) ||
         akin_sampler_create(s->info.kernels, c->vocab_size, &s->sampler) !=
             AKIN_OK ||
         pthread_create(&s->thread, NULL, engine_thread, s) != 0) {

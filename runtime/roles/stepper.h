@@ -25,6 +25,8 @@ typedef struct akin_stepper_row {
     /* Out. */
     uint32_t token; /* at position + n_tokens */
     akin_token_logprob_t logprob;
+    const uint16_t *routes; /* [n_tokens][n_layers][top_k] if they are kept,
+                             * until the next job; else NULL */
 } akin_stepper_row_t;
 
 typedef struct akin_stepper_job {
@@ -43,7 +45,9 @@ typedef struct akin_stepper_params {
     akin_engine_t *engine;      /* borrowed, used by the engine thread only */
     const akin_kv_view_t *view; /* borrowed */
     uint32_t max_rows;          /* spans of a job */
+    uint32_t max_tokens;        /* tokens of a job; 0: one per span */
     int count_routes;           /* keep counts of the experts chosen */
+    int keep_routes;            /* give the experts chosen with every row */
     void (*wake)(void *arg);    /* called by the engine thread: a job is done */
     void *arg;
 } akin_stepper_params_t;

@@ -327,15 +327,39 @@ static akin_status_t unpack_stats(const void *data, size_t bytes, int *same_p)
     return status;
 }
 
+static const unsigned char routes_bytes[] = {
+    ID, 17, 0, 0, 0, 2, 0, 0, 0, 4, 0, 0, 0, 3, 0, 0x7f, 0x01, 1, 0, 0, 0};
+
+static void pack_routes(akin_packer_t *p)
+{
+    uint16_t experts[] = {3, 383, 1, 0};
+    const akin_message_routes_t m = {
+        .id = id, .first = 17, .n_tokens = 2, .routes = experts, .n_routes = 4};
+    akin_message_pack_routes(p, &m);
+}
+
+static akin_status_t unpack_routes(const void *data, size_t bytes, int *same_p)
+{
+    akin_message_routes_t m;
+    akin_status_t status = akin_message_unpack_routes(data, bytes, &m);
+    if (status != AKIN_OK)
+        return status;
+    *same_p = m.id == id && m.first == 17 && m.n_tokens == 2 &&
+              m.n_routes == 4 && m.routes[0] == 3 && m.routes[1] == 383 &&
+              m.routes[2] == 1 && m.routes[3] == 0;
+    free(m.routes);
+    return AKIN_OK;
+}
+
 #define KIND(name)                                                             \
     {                                                                          \
 #name, name##_bytes, sizeof(name##_bytes), pack_##name, unpack_##name  \
     }
 
 static const kind_t kinds[] = {
-    KIND(prefill),     KIND(prefilled), KIND(decode),
-    KIND(transferred), KIND(tokens),    KIND(step),
-    KIND(counts),      KIND(id),        KIND(stats),
+    KIND(prefill), KIND(prefilled), KIND(decode), KIND(transferred),
+    KIND(tokens),  KIND(step),      KIND(counts), KIND(id),
+    KIND(stats),   KIND(routes),
 };
 
 #define N_KINDS (sizeof(kinds) / sizeof(kinds[0]))

@@ -27,6 +27,7 @@ static void golden(void)
     /* A type keeps its number for good. */
     CU_ASSERT_EQUAL(AKIN_MESSAGE_PREFILL, 1);
     CU_ASSERT_EQUAL(AKIN_MESSAGE_STATS, 12);
+    CU_ASSERT_EQUAL(AKIN_MESSAGE_ROUTES, 13);
 }
 
 /* From memory of exactly that size, where a sanitizer sees a byte too far. */
@@ -144,6 +145,11 @@ static void wrong_values(void)
     CU_ASSERT_EQUAL(changed(&kinds[4], end - 2, 3), AKIN_ERR_RANGE);
     CU_ASSERT_EQUAL(changed(&kinds[4], 46 + 4, AKIN_REQUEST_MAX_TOP + 1),
                     AKIN_ERR_RANGE);
+
+    /* Rows of routes: none, or not all of one length. */
+    CU_ASSERT_EQUAL(changed(&kinds[9], 12, 0), AKIN_ERR_RANGE);
+    CU_ASSERT_EQUAL(changed(&kinds[9], 12, 3), AKIN_ERR_RANGE);
+    CU_ASSERT_EQUAL(changed(&kinds[9], 12, 4), AKIN_OK);
 }
 
 static const runner_test_t tests[] = {

@@ -52,9 +52,12 @@ static akin_status_t step(akin_engine_t *engine, const akin_kv_view_t *view,
         report->n_rows += spans[i].n_tokens;
         for (uint32_t v = 0; spans[i].logits != NULL && v < VOCAB; v++)
             spans[i].logits[v] = v == (last + 1) % VOCAB ? 2.0f : 0.0f;
-        if (spans[i].routes != NULL) {
-            const uint16_t routes[] = {0, 1, 0, (uint16_t)(last % 3 + 1)};
-            memcpy(spans[i].routes, routes, sizeof(routes));
+        for (uint32_t t = 0; spans[i].routes != NULL && t < spans[i].n_tokens;
+             t++) {
+            const uint16_t routes[] = {0, 1, 0,
+                                       (uint16_t)(spans[i].tokens[t] % 3 + 1)};
+            memcpy(spans[i].routes + (size_t)t * LAYERS * TOP_K, routes,
+                   sizeof(routes));
         }
     }
     report->n_distinct[0] = 2;
@@ -79,7 +82,8 @@ static void wake(void *arg)
     (void)sem_post(&b->awake);
 }
 
-static void bed_init(bed_t *b, int count_routes)
+static void bed_init_routes(bed_t *b, uint32_t max_tokens, int count_routes,
+                            int keep_routes)
 {
     const akin_kv_shape_t shape = {.n_layers = LAYERS,
                                    .n_kv_heads = 1,
@@ -102,10 +106,17 @@ static void bed_init(bed_t *b, int count_routes)
     const akin_stepper_params_t params = {.engine = &b->engine.base,
                                           .view = &b->view,
                                           .max_rows = ROWS,
+                                          .max_tokens = max_tokens,
                                           .count_routes = count_routes,
+                                          .keep_routes = keep_routes,
                                           .wake = wake,
                                           .arg = b};
     CU_ASSERT_EQUAL_FATAL(akin_stepper_create(&params, &b->stepper), AKIN_OK);
+}
+
+static void bed_init(bed_t *b, int count_routes)
+{
+    bed_init_routes(b, 0, count_routes, 0);
 }
 
 static void bed_cleanup(bed_t *b)
@@ -246,11 +257,58 @@ static void expert_counts(void)
     bed_cleanup(&b);
 }
 
+/* Every row gets the experts of its own tokens, however many each has, and
+ * counting them is another matter. */
+static void kept_routes(void)
+{
+    static const uint32_t tokens[] = {0, 1, 2, 4, 5, 6};
+    static const uint16_t layer_1[] = {1, 2, 3, 2, 3, 1};
+    for (int count = 0; count < 2; count++) {
+        bed_t b;
+        bed_init_routes(&b, 6, count, 1);
+        akin_stepper_job_t *job = akin_stepper_job(b.stepper);
+        job->n_rows = 3;
+        job->rows[0] = row_of(tokens, 3, &greedy);
+        job->rows[1] = row_of(tokens + 3, 1, NULL);
+        job->rows[2] = row_of(tokens + 4, 2, &greedy);
+        CU_ASSERT_PTR_EQUAL_FATAL(run(&b), job);
+        for (uint32_t i = 0; i < 3; i++) {
+            const uint16_t *routes = job->rows[i].routes;
+            CU_ASSERT_PTR_NOT_NULL_FATAL(routes);
+            for (uint32_t t = 0; t < job->rows[i].n_tokens; t++) {
+                const size_t at = (size_t)(job->rows[i].tokens - tokens) + t;
+                const uint16_t wanted[] = {0, 1, 0, layer_1[at]};
+                CU_ASSERT_EQUAL(memcmp(routes + (size_t)t * LAYERS * TOP_K,
+                                       wanted, sizeof(wanted)),
+                                0);
+            }
+        }
+        if (count) {
+            static const uint16_t wanted[] = {6, 6, 0, 0, 6, 2, 2, 2};
+            uint32_t n;
+            const uint16_t *counts = akin_stepper_counts(b.stepper, &n);
+            CU_ASSERT_EQUAL(n, 6);
+            CU_ASSERT_EQUAL(memcmp(counts, wanted, sizeof(wanted)), 0);
+        }
+        bed_cleanup(&b);
+    }
+    /* Unasked, there are none. */
+    bed_t b;
+    bed_init(&b, 1);
+    akin_stepper_job_t *job = akin_stepper_job(b.stepper);
+    job->n_rows = 1;
+    job->rows[0] = row_of(tokens, 1, &greedy);
+    CU_ASSERT_PTR_EQUAL_FATAL(run(&b), job);
+    CU_ASSERT_PTR_NULL(job->rows[0].routes);
+    bed_cleanup(&b);
+}
+
 static const runner_test_t tests[] = {
     {"tokens and logprobs", tokens_and_logprobs},
     {"busy", busy},
     {"destroyed while busy", destroyed_while_busy},
     {"expert counts", expert_counts},
+    {"kept routes", kept_routes},
 };
 
 RUNNER_MAIN("stepper", tests)

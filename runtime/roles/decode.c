@@ -26,6 +26,8 @@ typedef struct sequence {
     uint32_t n_shared; /* blocks that were in the cache */
     uint32_t n_sealed; /* full blocks */
     uint64_t chain;    /* hash of the last full block */
+    uint16_t *routes;  /* [max_tokens - 1][n_layers][top_k] of the generated
+                        * tokens that were computed, or NULL */
     int is_running;
     int has_transfer;
     uint64_t transfer;
@@ -54,6 +56,7 @@ static void forget(akin_worker_t *w, sequence_t *s)
     free(s->request.blocks);
     free(s->tokens);
     free(s->slots);
+    free(s->routes);
     free(s);
 }
 
@@ -199,6 +202,12 @@ static akin_status_t start_transfer(akin_worker_t *w, sequence_t *s)
     return status;
 }
 
+/* Experts that a token chooses. */
+static size_t route_size(const akin_worker_t *w)
+{
+    return (size_t)w->model->n_layers * w->model->top_k;
+}
+
 static sequence_t *create(akin_worker_t *w, const akin_message_decode_t *m)
 {
     const uint32_t block_tokens = w->view->layout->shape.block_tokens;
@@ -216,9 +225,14 @@ static sequence_t *create(akin_worker_t *w, const akin_message_decode_t *m)
     s->n_slots = (n_all - 2) / block_tokens + 1;
     s->tokens = calloc(n_all, sizeof(*s->tokens));
     s->slots = calloc(s->n_slots, sizeof(*s->slots));
-    if (s->tokens == NULL || s->slots == NULL) {
+    if (w->job->record_routes)
+        s->routes = calloc((size_t)(m->how.max_tokens - 1) * route_size(w),
+                           sizeof(*s->routes));
+    if (s->tokens == NULL || s->slots == NULL ||
+        (w->job->record_routes && s->routes == NULL)) {
         free(s->tokens);
         free(s->slots);
+        free(s->routes);
         free(s);
         return NULL;
     }
@@ -320,6 +334,23 @@ static void fill(akin_worker_t *w, akin_stepper_job_t *job)
     }
 }
 
+static void keep_routes(const akin_worker_t *w, sequence_t *s,
+                        const akin_stepper_row_t *row)
+{
+    const size_t n = route_size(w);
+    if (s->routes != NULL)
+        memcpy(s->routes + (row->position - s->n_prompt) * n, row->routes,
+               n * sizeof(*s->routes));
+}
+
+static void send_routes(akin_worker_t *w, const sequence_t *s)
+{
+    /* The last token is never computed. */
+    if (s->routes != NULL)
+        akin_worker_send_routes(w, s->id, s->n_prompt,
+                                s->n_tokens - 1 - s->n_prompt, s->routes);
+}
+
 /* The token that a row gave; says whether it was the last one. */
 static int take_token(akin_worker_t *w, sequence_t *s,
                       const akin_stepper_row_t *row, akin_message_token_t *out)
@@ -376,9 +407,12 @@ static void on_finished(akin_worker_t *w, akin_stepper_job_t *job)
     for (uint32_t i = 0; i < job->n_rows; i++) {
         sequence_t *s = job->rows[i].owner;
         s->in_job = 0;
-        if (!s->canceled)
-            s->canceled =
-                take_token(w, s, &job->rows[i], &m.tokens[m.n_tokens++]);
+        if (s->canceled)
+            continue;
+        keep_routes(w, s, &job->rows[i]);
+        s->canceled = take_token(w, s, &job->rows[i], &m.tokens[m.n_tokens++]);
+        if (s->canceled)
+            send_routes(w, s);
     }
     akin_message_pack_tokens(&w->packer, &m);
     akin_worker_send(w, AKIN_ROUTER_RANK, AKIN_MESSAGE_TOKENS);

@@ -39,6 +39,9 @@ typedef struct akin_job {
     int64_t transfer_timeout_ns;
     int64_t request_timeout_ns;
     int64_t grace_ns;
+    int record_routes; /* no key: set by whoever starts the job, on all ranks
+                        * alike; workers send the router the experts of every
+                        * token */
 } akin_job_t;
 
 /**

@@ -309,7 +309,8 @@ static void on_finished(akin_worker_t *w, akin_stepper_job_t *job)
     akin_message_pack_step(&w->packer, &step);
     akin_worker_send(w, AKIN_ROUTER_RANK, AKIN_MESSAGE_STEP);
     for (uint32_t i = 0; i < job->n_rows; i++) {
-        prompt_t *prompt = job->rows[i].owner;
+        const akin_stepper_row_t *row = &job->rows[i];
+        prompt_t *prompt = row->owner;
         prompt->n_done += prompt->in_job;
         prompt->in_job = 0;
         if (prompt->canceled) {
@@ -318,9 +319,12 @@ static void on_finished(akin_worker_t *w, akin_stepper_job_t *job)
             fail(w, prompt->id, job->status);
             forget(w, prompt);
         } else {
+            if (row->routes != NULL)
+                akin_worker_send_routes(w, prompt->id, row->position,
+                                        row->n_tokens, row->routes);
             seal(w, prompt);
             if (prompt->n_done == prompt->request.n_tokens)
-                answer(w, prompt, &job->rows[i]);
+                answer(w, prompt, row);
         }
     }
 }

@@ -25,8 +25,8 @@ typedef struct akin_stepper_row {
     /* Out. */
     uint32_t token; /* at position + n_tokens */
     akin_token_logprob_t logprob;
-    const uint16_t *routes; /* [n_tokens][n_layers][top_k] if they are kept,
-                             * until the next job; else NULL */
+    uint16_t *routes; /* [n_tokens][n_layers][top_k], the stepper's own, until
+                       * the next job; NULL unless they are kept */
 } akin_stepper_row_t;
 
 typedef struct akin_stepper_job {

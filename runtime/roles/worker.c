@@ -22,6 +22,21 @@ void akin_worker_send(akin_worker_t *worker, uint32_t rank,
         worker->failure = status;
 }
 
+void akin_worker_send_routes(akin_worker_t *worker, uint64_t id, uint32_t first,
+                             uint32_t n_tokens, uint16_t *routes)
+{
+    const akin_model_config_t *c = worker->model;
+    const akin_message_routes_t m = {
+        .id = id,
+        .first = first,
+        .n_tokens = n_tokens,
+        .routes = routes,
+        .n_routes = (size_t)n_tokens * c->n_layers * c->top_k,
+    };
+    akin_message_pack_routes(&worker->packer, &m);
+    akin_worker_send(worker, AKIN_ROUTER_RANK, AKIN_MESSAGE_ROUTES);
+}
+
 void akin_worker_report(akin_worker_t *worker, const akin_stepper_job_t *job,
                         akin_message_step_t *step_p)
 {
@@ -112,7 +127,9 @@ akin_status_t akin_worker_run(akin_worker_t *worker)
         .engine = worker->engine,
         .view = worker->view,
         .max_rows = worker->max_rows,
+        .max_tokens = worker->max_tokens,
         .count_routes = worker->count_routes,
+        .keep_routes = worker->job->record_routes,
         .wake = wake,
         .arg = worker->net,
     };

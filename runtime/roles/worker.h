@@ -39,8 +39,9 @@ typedef struct akin_worker_role {
 struct akin_worker {
     const akin_job_t *job;
     uint32_t rank;
-    uint32_t max_rows; /* spans of a step */
-    int count_routes;  /* the engine thread counts the experts chosen */
+    uint32_t max_rows;   /* spans of a step */
+    uint32_t max_tokens; /* tokens of a step */
+    int count_routes;    /* the engine thread counts the experts chosen */
     akin_net_t *net;
     akin_engine_t *engine;
     const akin_model_config_t *model;
@@ -71,6 +72,13 @@ akin_status_t akin_worker_run(akin_worker_t *worker) AKIN_MUST_CHECK;
  * left to peer_lost; another worker that takes nothing any more is given up. */
 void akin_worker_send(akin_worker_t *worker, uint32_t rank,
                       akin_message_type_t type);
+
+/** Send the router the experts of a request's tokens from position `first` on.
+ *
+ * \param[in] routes  [n_tokens][n_layers][top_k]
+ */
+void akin_worker_send_routes(akin_worker_t *worker, uint64_t id, uint32_t first,
+                             uint32_t n_tokens, uint16_t *routes);
 
 /** Report of a step that just ended, with the idle time before it. */
 void akin_worker_report(akin_worker_t *worker, const akin_stepper_job_t *job,

@@ -26,16 +26,17 @@ static void note_oom(bool *oom)
 #define MAX_CELLS (1u << 24)
 
 static const akini_policy_ops_t *const policies[] = {
-    &akini_policy_random,     &akini_policy_rr,          &akini_policy_jsq,
-    &akini_policy_p2c,        &akini_policy_eldr_static, &akini_policy_union,
-    &akini_policy_union_band,
+    &akini_policy_random, &akini_policy_rr,     &akini_policy_jsq,
+    &akini_policy_p2c,    &akini_policy_domain, &akini_policy_eldr_static,
+    &akini_policy_eldr,   &akini_policy_union,  &akini_policy_union_band,
 };
 
 enum { N_POLICIES = sizeof(policies) / sizeof(policies[0]) };
 
 /* In the order of the table above; a test holds the two together. */
 const char *const akin_policy_names[] = {
-    "random", "rr", "jsq", "p2c", "eldr-static", "union", "union-band", NULL};
+    "random",      "rr",   "jsq",   "p2c",        "domain",
+    "eldr-static", "eldr", "union", "union-band", NULL};
 
 static const akini_policy_ops_t *find_ops(const char *name, akin_error_t *err)
 {
@@ -51,7 +52,8 @@ static const akini_policy_ops_t *find_ops(const char *name, akin_error_t *err)
     else
         (void)akin_error_set(err, AKIN_ERR_INVALID,
                              "no routing policy \"%s\"; choose one of random, "
-                             "rr, jsq, p2c, eldr-static, union, union-band",
+                             "rr, jsq, p2c, domain, eldr-static, eldr, union, "
+                             "union-band",
                              name);
     return NULL;
 }
@@ -264,6 +266,13 @@ akin_policy_choice_t akin_policy_last_choice(const akin_policy_t *policy)
     if (policy->ops->last_choice == NULL)
         return (akin_policy_choice_t){0};
     return policy->ops->last_choice(policy);
+}
+
+akin_policy_refits_t akin_policy_refits(const akin_policy_t *policy)
+{
+    if (policy->ops->refits == NULL)
+        return (akin_policy_refits_t){0};
+    return policy->ops->refits(policy->self);
 }
 
 int akin_policy_needs_fit(const char *name)

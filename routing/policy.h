@@ -1,5 +1,5 @@
 /* Policy: chooses the decode worker of a request. Pure decisions: no I/O, no
- * MPI, no UCX, no clock. */
+ * MPI, no UCX, and no clock but the requests' own. */
 #ifndef AKIN_ROUTING_POLICY_H
 #define AKIN_ROUTING_POLICY_H
 
@@ -62,7 +62,7 @@ typedef struct akin_policy_step {
 
 /**
  * Names of the policies, NULL-terminated: "random", "rr", "jsq", "p2c",
- * "eldr-static", "union", "union-band".
+ * "domain", "eldr-static", "eldr", "union", "union-band".
  */
 extern const char *const akin_policy_names[];
 
@@ -87,7 +87,13 @@ void akin_policy_destroy(akin_policy_t *policy);
 
 /**
  * Choose a worker and count the request as in flight there. No allocation
- * beyond a bounded per-request record.
+ * beyond a bounded per-request record, and no waiting: `eldr` fits on a thread
+ * of its own, which the policy starts and ends, to the last 4,096 signatures
+ * (those that 256 MiB hold, if that is fewer) of the last 5 s.
+ *
+ * `domain`: a request without a label, or with one that the fit knows little
+ * of, goes to the workers of the rest. Where its own workers may not be
+ * chosen, or are none, the least loaded of all is.
  *
  * \param[in]  request
  * \param[in]  eligible  [n_workers], non-zero: may be chosen (alive, has
@@ -126,6 +132,9 @@ void akin_policy_observe_counts(akin_policy_t *policy, const uint16_t *counts,
 
 /** What the last decision that found a worker looked at. */
 akin_policy_choice_t akin_policy_last_choice(const akin_policy_t *policy);
+
+/** Refits so far; zeros for policies that make none. */
+akin_policy_refits_t akin_policy_refits(const akin_policy_t *policy);
 
 /** Does the policy need a fit? */
 int akin_policy_needs_fit(const char *name);

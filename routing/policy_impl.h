@@ -37,7 +37,7 @@ typedef struct akini_policy_ops {
     void (*destroy)(void *self);
     /** May be NULL: 0. */
     size_t (*record_floats)(const void *self);
-    /** Writes no state but scratch; AKIN_ROUTING_NO_WORKER if none may. */
+    /** Counts nothing as in flight; AKIN_ROUTING_NO_WORKER if none may. */
     uint32_t (*choose)(const akin_policy_t *policy,
                        const akin_policy_request_t *request,
                        const uint8_t *eligible);
@@ -54,6 +54,8 @@ typedef struct akini_policy_ops {
     double (*expected_distinct)(const void *self, uint32_t worker);
     /** May be NULL: no band. */
     akin_policy_choice_t (*last_choice)(const akin_policy_t *policy);
+    /** May be NULL: no refits. */
+    akin_policy_refits_t (*refits)(const void *self);
 } akini_policy_ops_t;
 
 struct akin_policy {
@@ -73,7 +75,9 @@ extern const akini_policy_ops_t akini_policy_random;
 extern const akini_policy_ops_t akini_policy_rr;
 extern const akini_policy_ops_t akini_policy_jsq;
 extern const akini_policy_ops_t akini_policy_p2c;
+extern const akini_policy_ops_t akini_policy_domain;
 extern const akini_policy_ops_t akini_policy_eldr_static;
+extern const akini_policy_ops_t akini_policy_eldr;
 extern const akini_policy_ops_t akini_policy_union;
 extern const akini_policy_ops_t akini_policy_union_band;
 

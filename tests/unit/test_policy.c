@@ -46,8 +46,9 @@ static akin_policy_t *make_policy(const char *name)
 
 static void test_names(void)
 {
-    const char *const expected[] = {"random",      "rr",    "jsq",       "p2c",
-                                    "eldr-static", "union", "union-band"};
+    const char *const expected[] = {"random", "rr",     "jsq",
+                                    "p2c",    "domain", "eldr-static",
+                                    "eldr",   "union",  "union-band"};
     enum { N_EXPECTED = sizeof(expected) / sizeof(expected[0]) };
     for (int i = 0; i < N_EXPECTED; i++) {
         CU_ASSERT_STRING_EQUAL(akin_policy_names[i], expected[i]);

@@ -15,6 +15,7 @@ void akin_request_destroy(akin_request_t *request)
         free(request->stops[i]);
     free(request->prompt);
     free(request->custom_id);
+    free(request->domain);
     free(request);
 }
 

@@ -27,6 +27,7 @@ typedef enum akin_request_kind {
 typedef struct akin_request {
     akin_request_kind_t kind;
     char *custom_id;  /* UTF-8, NUL-terminated, 1 .. 512 bytes, no NUL inside */
+    char *domain;     /* label of its kind, likewise; NULL: none was given */
     uint64_t line;    /* line of the input file, from 1; 0: not from a file */
     uint32_t *prompt; /* [n_prompt] token ids, each < vocab_size */
     uint32_t n_prompt;        /* >= 1; n_prompt + max_tokens <= max_positions */
@@ -89,6 +90,8 @@ typedef struct akin_request_limits {
     const char *model;      /* served name or path; NULL: any name is taken */
     uint32_t vocab_size;    /* token ids are below this */
     uint32_t max_positions; /* prompt and answer together, tokens */
+    uint32_t n_tokens; /* non-zero: max_tokens of every request, or what room
+                        * its prompt leaves, whatever it asks for */
 } akin_request_limits_t;
 
 struct json_t;

@@ -304,6 +304,10 @@ static akin_status_t read_max_tokens(const akini_reader_t *r)
     if (q->n_prompt >= r->limits->max_positions)
         return too_long(r, prompt_name, q->n_prompt);
     const uint32_t room = r->limits->max_positions - q->n_prompt;
+    if (r->limits->n_tokens != 0) {
+        q->max_tokens = r->limits->n_tokens < room ? r->limits->n_tokens : room;
+        return AKIN_OK;
+    }
 
     int64_t old = 0;
     int64_t new = 0;

@@ -35,7 +35,8 @@ typedef struct akin_fit {
     akin_fit_variant_t variant;
     uint32_t *layers; /* [n_masked] rising */
     uint32_t n_masked;
-    float *idf;       /* [n_layers][n_experts], 1 where `count`; or NULL */
+    float *idf;       /* [n_layers][n_experts] of `count_idf`, anything outside
+                         of the layers; NULL: 1 everywhere */
     size_t dim;       /* n_masked x n_experts */
     float *centroids; /* [n_clusters][dim], of length 1 */
     float *pbar;      /* [n_clusters][n_layers][n_experts] mean chance that a
@@ -57,15 +58,19 @@ akin_signature_form_t akin_fit_form(const akin_fit_t *fit);
  * Read a fit file: JSON in the format of the ELDR artifact
  * (arXiv 2607.00466), whose keys are `L`, `e`, `k`, `layer_mask`, `variant`,
  * `sig_idf`, `centroids`, `seed`, `fit_peak_rho`; ours adds `top_k`, `tau`,
- * `pbar` and `domains`. Unknown keys are passed over, save those that change
- * the meaning of a signature.
+ * `pbar` and `domains`. Layers rise in the mask, none twice, as the artifact
+ * has it; `sig_idf` holds the masked layers alone and becomes 0 elsewhere.
+ * Centroids whose length is within 0.001 of 1 are scaled to 1. Unknown keys
+ * are passed over, save those that change the meaning of a signature.
  *
  * \param[in]  path
- * \param[out] fit  the caller's to clean up.
- * \param[out] err  names the file and the key.
+ * \param[out] fit  the caller's to clean up; empty on failure.
+ * \param[out] err  names the file, the key and the index.
  * \return AKIN_OK
  * \return AKIN_ERR_NOT_FOUND, AKIN_ERR_IO
- * \return AKIN_ERR_FORMAT: not a fit, or a value that fits no other.
+ * \return AKIN_ERR_FORMAT: not a fit, a value that fits no other, or more
+ *         than 256 MiB.
+ * \return AKIN_ERR_UNSUPPORTED: signatures of another formula.
  * \return AKIN_ERR_NOMEM
  */
 akin_status_t akin_fit_read(const char *path, akin_fit_t *fit,
@@ -78,10 +83,12 @@ akin_status_t akin_fit_parse(const char *text, size_t bytes, const char *name,
 
 /**
  * Write a fit file, to a temporary one beside it that is synced and renamed.
- * Equal fits give equal bytes; floats are written so that they read back the
- * same.
+ * Equal fits give equal bytes; numbers are written so that they read back the
+ * same, those that are NaN not at all.
  *
  * \return AKIN_OK
+ * \return AKIN_ERR_INVALID: a number that is not finite, a seed of 2^63 or
+ *         more, a text that is not UTF-8, a fit of more than 256 MiB.
  * \return AKIN_ERR_NOT_FOUND, AKIN_ERR_FULL, AKIN_ERR_IO, AKIN_ERR_NOMEM
  */
 akin_status_t akin_fit_write(const akin_fit_t *fit, const char *path,

@@ -1,17 +1,11 @@
 /* Trace: the index and its mapped data. */
 #include "routing/trace.h"
 
+#include "routing/trace_file.h"
 #include "routing/trace_index.h"
 #include "routing/trace_rows.h"
 
-#include <errno.h>
-#include <fcntl.h>
-#include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
-#include <sys/mman.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
 #define MAX_INDEX_BYTES ((uint64_t)1 << 30)
 #define SHOWN "%.120s"
@@ -22,63 +16,17 @@ struct akin_trace {
     size_t data_bytes;
 };
 
-static akin_status_t fail_errno(const char *path, const char *what, int code,
-                                akin_error_t *err)
-{
-    return akin_error_set(err,
-                          code == ENOENT || code == ENOTDIR ? AKIN_ERR_NOT_FOUND
-                          : code == ENOMEM                  ? AKIN_ERR_NOMEM
-                                                            : AKIN_ERR_IO,
-                          "%s: cannot %s: %s", path, what, strerror(code));
-}
-
-/* Map a regular file; one of no bytes gives NULL. */
-static akin_status_t map_file(const char *path, uint64_t max_bytes,
-                              void **map_p, size_t *bytes_p, akin_error_t *err)
-{
-    struct stat st;
-    *map_p = NULL;
-    *bytes_p = 0;
-    /* Without a writer a FIFO would hold the open up for ever. */
-    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-    if (fd < 0)
-        return fail_errno(path, "open", errno, err);
-    akin_status_t status = AKIN_OK;
-    if (fstat(fd, &st) != 0)
-        status = fail_errno(path, "read", errno, err);
-    else if (!S_ISREG(st.st_mode))
-        status = akin_error_set(err, AKIN_ERR_IO,
-                                "%s: cannot read: not a regular file", path);
-    else if ((uint64_t)st.st_size > max_bytes)
-        status = akin_error_set(err, AKIN_ERR_FORMAT,
-                                "%s: %llu bytes, at most %llu can be read",
-                                path, (unsigned long long)st.st_size,
-                                (unsigned long long)max_bytes);
-    if (status == AKIN_OK && st.st_size > 0) {
-        void *map =
-            mmap(NULL, (size_t)st.st_size, PROT_READ, MAP_SHARED, fd, 0);
-        if (map == MAP_FAILED) {
-            status = fail_errno(path, "map", errno, err);
-        } else {
-            *map_p = map;
-            *bytes_p = (size_t)st.st_size;
-        }
-    }
-    (void)close(fd);
-    return status;
-}
-
 static akin_status_t read_index(const char *path, akini_trace_index_t *index,
                                 akin_error_t *err)
 {
     void *map = NULL;
     size_t bytes = 0;
-    akin_status_t status = map_file(path, MAX_INDEX_BYTES, &map, &bytes, err);
+    akin_status_t status =
+        akini_trace_file_map(path, MAX_INDEX_BYTES, &map, &bytes, err);
     if (status != AKIN_OK)
         return status;
     status = akini_trace_index_parse(map, bytes, path, index, err);
-    if (map != NULL)
-        (void)munmap(map, bytes);
+    akini_trace_file_unmap(map, bytes);
     return status;
 }
 
@@ -86,24 +34,17 @@ static akin_status_t read_index(const char *path, akini_trace_index_t *index,
 static akin_status_t data_path(const char *path, const char *data,
                                char **data_p, akin_error_t *err)
 {
-    const char *slash = strrchr(path, '/');
-    size_t keep = slash != NULL ? (size_t)(slash - path) + 1 : 0;
     *data_p = NULL;
-    if (data == NULL) {
-        data = ".u8";
-        keep = strlen(path);
-        if (keep < 5 || strcmp(path + keep - 5, ".json") != 0)
-            return akin_error_set(err, AKIN_ERR_FORMAT,
-                                  "%s: the index names no data file, and its "
-                                  "own name does not end in .json",
-                                  path);
-        keep -= 5;
-    }
-    if (asprintf(data_p, "%.*s%s", (int)keep, path, data) < 0) {
-        *data_p = NULL;
-        return akin_error_set(err, AKIN_ERR_NOMEM, "%s: out of memory", path);
-    }
-    return AKIN_OK;
+    if (data == NULL && !akini_trace_file_is_json(path))
+        return akin_error_set(err, AKIN_ERR_FORMAT,
+                              "%s: the index names no data file, and its own "
+                              "name does not end in .json",
+                              path);
+    *data_p = data != NULL ? akini_trace_file_beside(path, data)
+                           : akini_trace_file_renamed(path, ".u8");
+    return *data_p != NULL
+               ? AKIN_OK
+               : akin_error_set(err, AKIN_ERR_NOMEM, "%s: out of memory", path);
 }
 
 static akin_status_t check_data(const akin_trace_t *trace, const char *path,
@@ -149,7 +90,8 @@ akin_status_t akin_trace_open(const char *path, akin_trace_t **trace_p,
     if (status == AKIN_OK)
         status = data_path(path, trace->index.data, &data, err);
     if (status == AKIN_OK)
-        status = map_file(data, SIZE_MAX, &map, &trace->data_bytes, err);
+        status =
+            akini_trace_file_map(data, SIZE_MAX, &map, &trace->data_bytes, err);
     trace->data = map;
     if (status == AKIN_OK)
         status = check_data(trace, data, err);
@@ -166,8 +108,7 @@ void akin_trace_close(akin_trace_t *trace)
 {
     if (trace == NULL)
         return;
-    if (trace->data != NULL)
-        (void)munmap(trace->data, trace->data_bytes);
+    akini_trace_file_unmap(trace->data, trace->data_bytes);
     akini_trace_index_cleanup(&trace->index);
     free(trace);
 }
@@ -180,6 +121,11 @@ const akin_trace_shape_t *akin_trace_shape(const akin_trace_t *trace)
 const char *akin_trace_model(const akin_trace_t *trace)
 {
     return trace->index.model;
+}
+
+int akin_trace_prompt_stands_in(const akin_trace_t *trace)
+{
+    return trace->index.prompt_stands_in;
 }
 
 const akin_trace_record_t *akin_trace_records(const akin_trace_t *trace,

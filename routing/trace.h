@@ -16,8 +16,10 @@ extern "C" {
  * ("akin-trace-1"), `model`, `layers`, `experts`, `top_k`, `id_bytes` (1 or
  * 2), `data` (file name beside the index) and `records`, each with `id`,
  * `offset` (bytes), `n_tokens`, `n_prompt` (rows of the prompt), and, where
- * known, `domain` and `arrival_s`. The data are the records' rows: n_tokens x
- * layers x top_k expert ids of id_bytes, little-endian, in the gate's order.
+ * known, `domain` and `arrival_s`. `prompt_stands_in` is true where rows of
+ * decode were marked as the prompt's. The data are the records' rows: n_tokens
+ * x layers x top_k expert ids of id_bytes, little-endian, in the gate's order.
+ * Rows belong to one record; bytes between records are passed over.
  *
  * An index without `format` is read as one of the published route sets:
  * `layers` may be called `moe_layers`, `domain` `category`; ids take one byte,
@@ -65,7 +67,11 @@ const akin_trace_shape_t *akin_trace_shape(const akin_trace_t *trace);
 /** Name of the model; "" if the index has none. */
 const char *akin_trace_model(const akin_trace_t *trace);
 
-/** \return [*n_p] borrowed from the trace. */
+/** Are the prompt rows only the first rows of decode, which flatter whatever
+ * compares prompt and decode? */
+int akin_trace_prompt_stands_in(const akin_trace_t *trace);
+
+/** \return [*n_p], at least 1, borrowed from the trace. */
 const akin_trace_record_t *akin_trace_records(const akin_trace_t *trace,
                                               uint32_t *n_p);
 

@@ -169,31 +169,72 @@ static int is_aggregated(const json_t *root)
            json_is_object(json_object_get(root, "1"));
 }
 
-static akin_status_t read_head(const json_t *root, int ours,
-                               akini_trace_index_t *index, akin_error_t *err)
+static akin_status_t read_shape(const json_t *root, const char *layers,
+                                akini_trace_index_t *index, akin_error_t *err)
 {
     const char *model = "";
-    const char *layers = "layers";
     akin_trace_shape_t *shape = &index->shape;
-    if (!ours && json_object_get(root, "moe_layers") != NULL) {
+    akin_status_t status = AKIN_OK;
+    if ((status = read_text(root, "model", 0, &model, err)) != AKIN_OK ||
+        (status = copy_text(model, &index->model, err)) != AKIN_OK ||
+        (status = read_u32(root, layers, &shape->n_layers, err)) != AKIN_OK ||
+        (status = read_u32(root, "experts", &shape->n_experts, err)) != AKIN_OK)
+        return status;
+    return read_u32(root, "top_k", &shape->top_k, err);
+}
+
+akin_status_t akini_trace_head_parse(const json_t *json,
+                                     akini_trace_index_t *index,
+                                     akin_error_t *err)
+{
+    const json_t *format = json_object_get(json, "format");
+    const json_t *stands_in = json_object_get(json, "prompt_stands_in");
+    if (!json_is_string(format) ||
+        strcmp(json_string_value(format), AKINI_TRACE_FORMAT) != 0)
+        return akin_error_set(err, AKIN_ERR_FORMAT,
+                              "\"format\" is not \"" AKINI_TRACE_FORMAT "\"");
+    akin_status_t status = read_shape(json, "layers", index, err);
+    if (status == AKIN_OK)
+        status = read_u32(json, "id_bytes", &index->shape.id_bytes, err);
+    if (status == AKIN_OK)
+        status = read_data_name(json, &index->data, err);
+    if (status == AKIN_OK && stands_in != NULL && !json_is_boolean(stands_in))
+        return akin_error_set(err, AKIN_ERR_FORMAT,
+                              "\"prompt_stands_in\" is not true or false");
+    index->prompt_stands_in = json_is_true(stands_in);
+    return status;
+}
+
+/* One of the published sets, whose rows are of one byte per id. */
+static akin_status_t parse_foreign_head(const json_t *root,
+                                        akini_trace_index_t *index,
+                                        akin_error_t *err)
+{
+    const char *layers = "layers";
+    if (json_object_get(root, "moe_layers") != NULL) {
         if (json_object_get(root, "layers") != NULL)
             return akin_error_set(err, AKIN_ERR_FORMAT,
                                   "both \"layers\" and \"moe_layers\"");
         layers = "moe_layers";
     }
-    akin_status_t status = AKIN_OK;
-    if ((status = read_text(root, "model", 0, &model, err)) != AKIN_OK ||
-        (status = copy_text(model, &index->model, err)) != AKIN_OK ||
-        (status = read_u32(root, layers, &shape->n_layers, err)) != AKIN_OK ||
-        (status = read_u32(root, "experts", &shape->n_experts, err)) !=
-            AKIN_OK ||
-        (status = read_u32(root, "top_k", &shape->top_k, err)) != AKIN_OK)
-        return status;
-    shape->id_bytes = 1;
-    if (!ours)
-        return AKIN_OK;
-    status = read_u32(root, "id_bytes", &shape->id_bytes, err);
-    return status != AKIN_OK ? status : read_data_name(root, &index->data, err);
+    index->shape.id_bytes = 1;
+    return read_shape(root, layers, index, err);
+}
+
+json_t *akini_trace_head_json(const akini_trace_index_t *index)
+{
+    json_t *json = json_pack(
+        "{s:s, s:s, s:I, s:I, s:I, s:I, s:s}", "format", AKINI_TRACE_FORMAT,
+        "model", index->model, "layers", (json_int_t)index->shape.n_layers,
+        "experts", (json_int_t)index->shape.n_experts, "top_k",
+        (json_int_t)index->shape.top_k, "id_bytes",
+        (json_int_t)index->shape.id_bytes, "data", index->data);
+    if (json != NULL && index->prompt_stands_in &&
+        json_object_set_new(json, "prompt_stands_in", json_true()) != 0) {
+        json_decref(json);
+        return NULL;
+    }
+    return json;
 }
 
 /* Move the texts of the records from the JSON into memory of the index. */
@@ -224,8 +265,9 @@ static akin_status_t read_records(const json_t *list, int ours,
 {
     const size_t n = json_array_size(list);
     if (n == 0 || n > UINT32_MAX)
-        return akin_error_set(err, AKIN_ERR_FORMAT,
-                              "\"records\" is not a list of records");
+        return akin_error_set(
+            err, AKIN_ERR_FORMAT,
+            "\"records\" is not a list of one record or more");
     index->records = calloc(n, sizeof(*index->records));
     if (index->records == NULL)
         return akin_error_set(err, AKIN_ERR_NOMEM, "out of memory");
@@ -295,24 +337,20 @@ static akin_status_t read_root(const json_t *root, const char *name,
         return akin_error_set(err, AKIN_ERR_FORMAT,
                               "%s: not the index of a trace: not an object",
                               name);
-    if (format != NULL &&
-        (!json_is_string(format) ||
-         strcmp(json_string_value(format), AKINI_TRACE_FORMAT) != 0))
-        return akin_error_set(
-            err, AKIN_ERR_FORMAT,
-            "%s: \"format\" is not \"" AKINI_TRACE_FORMAT "\"", name);
-    if (records == NULL && is_aggregated(root))
+    if (format == NULL && records == NULL && is_aggregated(root))
         return akin_error_set(
             err, AKIN_ERR_FORMAT,
             "%s: sums per expert over all tokens; a trace needs the experts "
             "of each token, which cannot be had from sums",
             name);
-    if (!json_is_array(records))
+    if (format == NULL && !json_is_array(records))
         return akin_error_set(err, AKIN_ERR_FORMAT,
                               "%s: not the index of a trace: no list "
                               "\"records\"",
                               name);
-    akin_status_t status = read_head(root, format != NULL, index, err);
+    akin_status_t status = format != NULL
+                               ? akini_trace_head_parse(root, index, err)
+                               : parse_foreign_head(root, index, err);
     if (status != AKIN_OK)
         return akin_error_prefix(err, status, "%s: ", name);
     status = akini_trace_shape_check(&index->shape, name, err);

@@ -6,13 +6,14 @@
 
 #define AKINI_TRACE_FORMAT "akin-trace-1"
 /* Bytes of an id or a domain. */
-#define AKINI_TRACE_MAX_TEXT 1024u
+#define AKINI_TRACE_MAX_TEXT 4096u
 
 /** Zero is an empty index. */
 typedef struct akini_trace_index {
     char *model;
     char *data; /* file name beside the index; NULL: named after the index */
     akin_trace_shape_t shape;
+    int prompt_stands_in;
     akin_trace_record_t *records; /* [n_records] their texts lie in `texts` */
     uint32_t n_records;
     char *texts;
@@ -34,7 +35,15 @@ akin_status_t akini_trace_index_parse(const char *text, size_t bytes,
 
 void akini_trace_index_cleanup(akini_trace_index_t *index);
 
+/** What an index says before its records, as JSON; NULL: out of memory, or a
+ * model's name that is not UTF-8. */
 struct json_t;
+struct json_t *akini_trace_head_json(const akini_trace_index_t *index);
+
+/** Read that of our own format. \param[out] err names the key. */
+akin_status_t akini_trace_head_parse(const struct json_t *json,
+                                     akini_trace_index_t *index,
+                                     akin_error_t *err) AKIN_MUST_CHECK;
 
 /** A record as it stands in an index; NULL: out of memory. */
 struct json_t *akini_trace_record_json(const akin_trace_record_t *record);

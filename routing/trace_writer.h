@@ -11,8 +11,9 @@ extern "C" {
 /**
  * While it is being made, a trace is its data file and a journal, PATH.part,
  * with one JSON line per record after a first line of the shape; a record
- * counts once its journal line is whole. akin_trace_writer_finish() writes the
- * index and removes the journal.
+ * counts once its journal line is whole and its rows have the checksum that
+ * stands there. akin_trace_writer_finish() writes the index and removes the
+ * journal. Data of PATH x.json are x.u8 or, with ids of two bytes, x.u16.
  */
 typedef struct akin_trace_writer akin_trace_writer_t;
 
@@ -20,6 +21,7 @@ typedef struct akin_trace_writer_params {
     const char *path; /* of the index */
     const char *model;
     akin_trace_shape_t shape; /* id_bytes 0: the least that holds n_experts */
+    int prompt_stands_in;     /* n_prompt marks rows of decode */
     int resume; /* go on with a journal that was left; else one is an error */
 } akin_trace_writer_params_t;
 
@@ -28,7 +30,9 @@ typedef struct akin_trace_writer_params {
  * \param[out] writer_p  owned by the caller.
  * \param[out] err       names the file, and --resume where that is the way out.
  * \return AKIN_OK
- * \return AKIN_ERR_EXISTS: the index exists, or a journal and resume is off.
+ * \return AKIN_ERR_EXISTS: the index or foreign data exist, or a journal and
+ *         resume is off.
+ * \return AKIN_ERR_BUSY: another process is writing this trace.
  * \return AKIN_ERR_FORMAT: the journal is of another model or shape.
  * \return AKIN_ERR_INVALID: a shape out of range.
  * \return AKIN_ERR_NOT_FOUND, AKIN_ERR_FULL, AKIN_ERR_IO, AKIN_ERR_NOMEM
@@ -54,8 +58,9 @@ uint32_t akin_trace_writer_count(const akin_trace_writer_t *writer);
  * \param[out] err    names the file, the record and the row.
  * \return AKIN_OK
  * \return AKIN_ERR_EXISTS: the id is there.
- * \return AKIN_ERR_INVALID: no rows, n_prompt above n_tokens, an expert out
- *         of range or twice in a row; nothing was written.
+ * \return AKIN_ERR_INVALID: an id that is empty, not UTF-8 or above 4,096
+ *         bytes (a domain likewise), no rows, n_prompt above n_tokens, an
+ *         expert out of range or twice in a row; nothing was written.
  * \return AKIN_ERR_FULL, AKIN_ERR_IO, AKIN_ERR_NOMEM
  */
 akin_status_t akin_trace_writer_append(akin_trace_writer_t *writer,
@@ -68,7 +73,9 @@ akin_status_t akin_trace_writer_append(akin_trace_writer_t *writer,
  * the journal. Records are in the order of their ids, so that equal
  * calibrations give equal indexes apart from the offsets.
  *
- * \return AKIN_OK, AKIN_ERR_FULL, AKIN_ERR_IO, AKIN_ERR_NOMEM
+ * \return AKIN_OK
+ * \return AKIN_ERR_INVALID: there is no record, so there is no trace.
+ * \return AKIN_ERR_FULL, AKIN_ERR_IO, AKIN_ERR_NOMEM
  */
 akin_status_t akin_trace_writer_finish(akin_trace_writer_t *writer,
                                        akin_error_t *err) AKIN_MUST_CHECK;

@@ -90,6 +90,7 @@ static akin_status_t share_job(rank_t *r)
             status = akin_job_read(r->config, &r->job, &r->err);
     }
     free(text);
+    r->job.record_routes = r->params->calibration != NULL;
     return akin_boot_agree(r->boot, status, &r->err);
 }
 
@@ -213,6 +214,7 @@ static akin_status_t load(rank_t *r)
         const akin_router_params_t params = {
             .job = &r->job,
             .batch = &r->params->batch,
+            .calibration = r->params->calibration,
             .model = &r->model,
             .tokenizer = r->tokenizer,
             .layout = &r->layout,
@@ -247,6 +249,7 @@ static akin_status_t create_net(rank_t *r)
         .job = &r->job,
         .rank = r->number,
         .max_rows = r->role == ROLE_PREFILL ? PREFILL_ROWS : r->job.max_batch,
+        .max_tokens = r->role == ROLE_PREFILL ? r->job.chunk_tokens : 0,
         .count_routes = r->role == ROLE_DECODE,
         .net = r->net,
         .engine = r->engine,

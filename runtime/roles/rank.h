@@ -15,6 +15,7 @@ typedef struct akin_rank_params {
     const char *const *settings; /* [n_settings] "key=value" */
     size_t n_settings;
     akin_router_batch_t batch;
+    const akin_router_calibration_t *calibration; /* NULL: a batch run */
 } akin_rank_params_t;
 
 /**

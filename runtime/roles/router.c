@@ -1,9 +1,9 @@
-/* Router: set-up, event loop and end of a batch run. */
+/* Router: set-up, event loop and end of a run. */
 #include "roles/router.h"
 
 #include "base/clock.h"
 #include "base/log.h"
-#include "roles/router_state.h"
+#include "roles/router_sink.h"
 
 #include <fcntl.h>
 #include <signal.h>
@@ -104,41 +104,24 @@ static akin_status_t create_workers(akin_router_t *r)
     return AKIN_OK;
 }
 
-static akin_status_t open_batch(akin_router_t *r, akin_error_t *err)
+static akin_status_t open_run(akin_router_t *r, akin_error_t *err)
 {
-    const akin_router_batch_t *batch = r->params.batch;
-    const akin_batch_output_params_t output = {
-        .path = batch->output_path,
-        .resume = batch->resume,
-        .ordered = batch->ordered,
-    };
-    const akin_batch_format_params_t format = {
-        .model = r->model_name,
-        .tokenizer = r->params.tokenizer,
-        .deterministic_ids = batch->deterministic_ids,
-    };
-    akin_batch_resume_t resume = {0};
-    akin_status_t status =
-        akin_batch_input_open(batch->input_path, 0, &r->input, err);
-    if (status == AKIN_OK)
-        status = akin_id_set_create(&r->seen);
-    if (status == AKIN_OK)
-        status = akin_id_set_create(&r->done);
-    if (status == AKIN_OK)
-        status = akin_batch_format_create(&format, &r->format);
-    if (status == AKIN_OK)
-        status =
-            akin_batch_output_open(&output, r->done, &resume, &r->output, err);
+    const char *path = r->params.batch->input_path;
     r->limits = (akin_request_limits_t){
         .tokenizer = r->params.tokenizer,
         .model = r->model_name,
         .vocab_size = r->params.model->vocab_size,
         .max_positions = r->params.model->max_positions,
     };
-    r->counts.total = akin_batch_input_count(batch->input_path, 0);
-    r->counts.done = resume.n_lines;
-    r->counts.failed = resume.n_failed;
-    return status;
+    akin_status_t status = akin_batch_input_open(path, 0, &r->input, err);
+    if (status == AKIN_OK)
+        status = akin_id_set_create(&r->seen);
+    if (status == AKIN_OK)
+        status = akin_id_set_create(&r->done);
+    if (status != AKIN_OK)
+        return status;
+    r->counts.total = akin_batch_input_count(path, 0);
+    return akini_batch_sink_create(r, &r->sink, err);
 }
 
 akin_status_t akin_router_create(const akin_router_params_t *params,
@@ -154,7 +137,7 @@ akin_status_t akin_router_create(const akin_router_params_t *params,
     if (status == AKIN_OK)
         status = create_workers(r);
     if (status == AKIN_OK)
-        status = open_batch(r, err);
+        status = open_run(r, err);
     if (status != AKIN_OK) {
         if (status == AKIN_ERR_NOMEM)
             (void)akin_error_set(err, status, "out of memory");
@@ -173,10 +156,8 @@ void akin_router_destroy(akin_router_t *router)
     HASH_ITER(hh, router->by_id, f, next)
     akini_flight_forget(router, f);
     akin_batch_input_close(router->input);
-    if (router->output != NULL &&
-        akin_batch_output_close(router->output, NULL) != AKIN_OK)
-        AKIN_LOG(ROLES, ERROR, "the output is incomplete");
-    akin_batch_format_destroy(router->format);
+    if (router->sink != NULL)
+        router->sink->ops->destroy(router->sink);
     akin_id_set_destroy(router->seen);
     akin_id_set_destroy(router->done);
     akin_summary_destroy(router->summary);
@@ -278,7 +259,7 @@ static void serve(akin_router_t *r)
         count_states(r);
         akin_progress_update(r->progress, &r->counts, now);
         if (r->failure == AKIN_OK)
-            r->failure = akin_batch_output_tick(r->output, now, &r->error);
+            r->failure = r->sink->ops->tick(r->sink, now, &r->error);
         if (is_finished(r, now))
             return;
         if (next > now + TICK_NS)
@@ -322,15 +303,6 @@ static void stop_workers(akin_router_t *r)
     wait_for_workers(r, CLOSE_NS, 1);
 }
 
-static akin_status_t write_summary(akin_router_t *r, akin_error_t *err)
-{
-    const char *path = r->params.batch->summary_path;
-    akin_status_t status = akin_summary_print(r->summary, stderr);
-    if (status == AKIN_OK && path != NULL)
-        status = akin_summary_write_json(r->summary, path, err);
-    return status;
-}
-
 akin_status_t akin_router_run(akin_router_t *router, akin_net_t *net,
                               akin_router_end_t *end_p, akin_error_t *err)
 {
@@ -352,14 +324,14 @@ akin_status_t akin_router_run(akin_router_t *router, akin_net_t *net,
     count_states(r);
     akin_progress_finish(r->progress, &r->counts, now);
     akin_summary_end(r->summary, now);
-    akin_status_t closed = akin_batch_output_close(
-        r->output, r->failure == AKIN_OK ? &r->error : NULL);
-    r->output = NULL;
+    akin_status_t ended =
+        r->sink->ops->end(r->sink, is_complete && r->failure == AKIN_OK,
+                          r->failure == AKIN_OK ? &r->error : NULL);
     if (r->failure == AKIN_OK)
-        r->failure = closed;
+        r->failure = ended;
     stop_workers(r);
     if (r->failure == AKIN_OK)
-        r->failure = write_summary(r, &r->error);
+        r->failure = r->sink->ops->report(r->sink, &r->error);
     *end_p = (akin_router_end_t){
         .exit_code = r->counts.failed > 0 ? EXIT_LINES : 0,
         .n_answered = r->counts.done - r->counts.failed,

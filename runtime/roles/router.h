@@ -24,10 +24,19 @@ typedef struct akin_router_batch {
     int deterministic_ids;
 } akin_router_batch_t;
 
+/** A run that records which experts the tokens choose, and no answers; strings
+ * are borrowed. Of the batch it takes input and resume. */
+typedef struct akin_router_calibration {
+    const char *trace_path; /* of the trace's index */
+    uint32_t n_tokens;      /* of every answer */
+    int as_json;            /* what is said at the end */
+} akin_router_calibration_t;
+
 /** What a router works with; everything is borrowed. */
 typedef struct akin_router_params {
     const akin_job_t *job;
     const akin_router_batch_t *batch;
+    const akin_router_calibration_t *calibration; /* NULL: a batch run */
     const akin_model_config_t *model;
     const akin_tokenizer_t *tokenizer;
     const akin_kv_layout_t *layout; /* of every worker's slots */
@@ -56,8 +65,8 @@ void akin_router_catch_signals(void);
  *
  * \param[out] router_p  owned by the caller.
  * \return AKIN_OK, or the status of akin_batch_input_open(),
- *         akin_batch_output_open(); AKIN_ERR_INVALID: unknown policy;
- *         AKIN_ERR_NOMEM.
+ *         akin_batch_output_open() or akin_trace_writer_create();
+ *         AKIN_ERR_INVALID: unknown policy; AKIN_ERR_NOMEM.
  */
 akin_status_t akin_router_create(const akin_router_params_t *params,
                                  akin_router_t **router_p,
@@ -67,8 +76,8 @@ akin_status_t akin_router_create(const akin_router_params_t *params,
 void akin_router_destroy(akin_router_t *router);
 
 /**
- * Serve the batch to its end, tell the workers to stop, and print the summary
- * on stderr.
+ * Serve the batch to its end, tell the workers to stop, and say how it went:
+ * the summary on stderr, or, of a trace, a line on stdout.
  *
  * \param[in]  net  with all workers as peers.
  * \param[out] end_p

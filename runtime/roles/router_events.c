@@ -82,13 +82,18 @@ static void on_prefilled(akin_router_t *r, uint32_t from, const void *payload,
         free(m.counts);
         return;
     }
-    if (m.status != AKIN_OK || !is_sound(r, f, &m)) {
+    const char *why = NULL;
+    if (m.status != AKIN_OK)
+        why = akin_status_string((akin_status_t)m.status);
+    else if (!is_sound(r, f, &m))
+        why = "the prefill worker's answer makes no sense";
+    else if (r->params.job->record_routes &&
+             !akini_router_routes_agree(r, f, m.counts))
+        why = "the experts told of its tokens do not add up to its counts";
+    if (why != NULL) {
         free(m.blocks);
         free(m.counts);
-        akini_router_fail(r, f, 500, "prefill_failed",
-                          m.status != AKIN_OK
-                              ? akin_status_string((akin_status_t)m.status)
-                              : "the prefill worker's answer makes no sense");
+        akini_router_fail(r, f, 500, "prefill_failed", why);
         return;
     }
     int64_t now = akin_clock_now_ns();
@@ -264,6 +269,10 @@ void akin_router_on_message(void *arg, uint32_t from, uint16_t type,
         on_tokens(r, from, payload, bytes);
     } else if (is_decode(r, from) && type == AKIN_MESSAGE_COUNTS) {
         on_counts(r, payload, bytes);
+    } else if (type == AKIN_MESSAGE_ROUTES && r->params.job->record_routes) {
+        akin_status_t status = akini_router_on_routes(r, from, payload, bytes);
+        if (status != AKIN_OK)
+            give_up(r, from, status);
     } else if (type == AKIN_MESSAGE_STATS) {
         on_stats(r, from, payload, bytes);
     } else {

@@ -14,6 +14,7 @@ static akin_status_t reset_output(akin_router_t *r, akini_flight_t *f)
 {
     akin_text_stream_destroy(f->stream);
     f->n_tokens = 0;
+    f->n_routed = 0;
     f->text_bytes = 0;
     return akin_text_stream_create(
         r->params.tokenizer, (const char *const *)f->request->stops,
@@ -99,6 +100,7 @@ void akini_flight_forget(akin_router_t *r, akini_flight_t *f)
     akin_text_stream_destroy(f->stream);
     free(f->blocks);
     free(f->counts);
+    free(f->routes);
     free(f->tokens);
     free(f->logprobs);
     free(f->text);

@@ -1,36 +1,16 @@
-/* The batch around the router: input lines to requests, answers to lines. */
-#include "roles/router_state.h"
+/* The run around the router: input lines to requests, results to the sink. */
+#include "roles/router_sink.h"
 
-#include "base/clock.h"
-#include "base/log.h"
 #include "roles/batch_parse.h"
-
-#include <stdlib.h>
-#include <string.h>
-#include <time.h>
-
-static void put_line(akin_router_t *r, uint64_t sequence, const char *line,
-                     size_t bytes)
-{
-    if (r->failure != AKIN_OK)
-        return;
-    r->failure = akin_batch_output_put(r->output, sequence, line, bytes,
-                                       akin_clock_now_ns(), &r->error);
-}
 
 static void put_error(akin_router_t *r, uint64_t sequence,
                       const akin_request_error_t *error)
 {
-    const char *line;
-    size_t bytes;
     r->counts.done++;
     r->counts.failed++;
     akin_summary_add_failed(r->summary);
-    if (akin_batch_format_error(r->format, error, &line, &bytes) == AKIN_OK)
-        put_line(r, sequence, line, bytes);
-    else if (r->failure == AKIN_OK)
-        r->failure = akin_error_set(&r->error, AKIN_ERR_NOMEM,
-                                    "out of memory for an output line");
+    if (r->failure == AKIN_OK)
+        r->failure = r->sink->ops->fail(r->sink, sequence, error, &r->error);
 }
 
 /* More slots than a whole slab has: the request can never run here. */
@@ -68,6 +48,8 @@ static void take_line(akin_router_t *r, const akin_batch_line_t *line,
                                     (unsigned long long)line->number);
         return;
     }
+    if (request != NULL && !is_done)
+        is_done = r->sink->ops->admit(r->sink, request);
     if (is_done) {
         akin_request_destroy(request);
         return;
@@ -97,7 +79,7 @@ void akini_router_read(akin_router_t *r, int64_t now_ns)
     while (!r->input_is_dry && !r->input_ended && r->stop_ns == 0 &&
            r->failure == AKIN_OK &&
            HASH_COUNT(r->by_id) < r->params.job->max_in_flight &&
-           akin_batch_output_room(r->output, r->n_sequences) > 0) {
+           r->sink->ops->room(r->sink, r->n_sequences) > 0) {
         akin_batch_line_t line;
         akin_status_t status =
             akin_batch_input_next(r->input, &line, &r->error);
@@ -117,16 +99,6 @@ void akini_router_read(akin_router_t *r, int64_t now_ns)
 void akini_router_answer(akin_router_t *r, akini_flight_t *f,
                          akin_finish_t finish)
 {
-    const akin_result_t result = {
-        .tokens = f->tokens,
-        .n_tokens = f->n_tokens,
-        .text = f->text != NULL ? f->text : "",
-        .text_bytes = f->text_bytes,
-        .finish = finish,
-        .logprobs = f->logprobs,
-        .n_cached = f->n_cached,
-        .created_s = (int64_t)time(NULL),
-    };
     const akin_summary_request_t times = {
         .n_prompt_tokens = f->request->n_prompt,
         .n_output_tokens = f->n_tokens,
@@ -134,23 +106,19 @@ void akini_router_answer(akin_router_t *r, akini_flight_t *f,
         .first_ns = f->first_ns,
         .last_ns = f->last_ns,
     };
-    const char *line;
-    size_t bytes;
-    akin_status_t status =
-        akin_batch_format_result(r->format, f->request, &result, &line, &bytes);
-    if (status == AKIN_OK && bytes > AKIN_BATCH_OUTPUT_LINE_BYTES) {
-        akini_router_fail(r, f, 400, "answer_too_long",
-                          "the answer makes a line that is too long: ask for "
-                          "fewer tokens or logprobs");
-        return;
+    akin_request_error_t refused = {0};
+    if (r->failure == AKIN_OK) {
+        akin_status_t status =
+            r->sink->ops->answer(r->sink, f, finish, &refused, &r->error);
+        if (status == AKIN_ERR_REFUSED) {
+            akini_router_fail(r, f, refused.status_code, refused.code,
+                              refused.message);
+            return;
+        }
+        r->failure = status;
     }
     akin_summary_add_request(r->summary, &times);
     r->counts.done++;
-    if (status == AKIN_OK)
-        put_line(r, f->sequence, line, bytes);
-    else if (r->failure == AKIN_OK)
-        r->failure = akin_error_set(&r->error, AKIN_ERR_NOMEM,
-                                    "out of memory for an output line");
     akini_flight_cancel(r, f);
     akini_flight_forget(r, f);
 }

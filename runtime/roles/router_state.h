@@ -1,4 +1,4 @@
-/* The router's state: requests in flight, workers, and the batch around them.
+/* The router's state: requests in flight, workers, and the run around them.
  */
 #ifndef AKIN_ROLES_ROUTER_STATE_H
 #define AKIN_ROLES_ROUTER_STATE_H
@@ -6,7 +6,6 @@
 #include "engine/text_stream.h"
 #include "roles/batch_format.h"
 #include "roles/batch_input.h"
-#include "roles/batch_output.h"
 #include "roles/id_set.h"
 #include "roles/message.h"
 #include "roles/progress.h"
@@ -37,8 +36,11 @@ typedef struct akini_flight {
     uint32_t n_slots;             /* that a decode worker needs for it */
     akin_kv_descriptor_t *blocks; /* [n_blocks] at the prefill worker */
     size_t n_blocks;
-    uint16_t *counts; /* [n_layers][n_experts] */
-    uint32_t *tokens; /* [max_tokens] generated */
+    uint16_t *counts;  /* [n_layers][n_experts] */
+    uint16_t *routes;  /* [n_prompt + max_tokens - 1][n_layers][top_k] from the
+                        * first row on that came, if they are recorded */
+    uint32_t n_routed; /* rows of them that came */
+    uint32_t *tokens;  /* [max_tokens] generated */
     uint32_t n_tokens;
     akin_token_logprob_t *logprobs; /* [max_tokens] or NULL */
     akin_text_stream_t *stream;
@@ -67,13 +69,15 @@ typedef struct akini_worker {
     uint32_t n_reserved; /* decode: slots promised to its requests */
 } akini_worker_t;
 
+/* Where results go; router_sink.h. */
+typedef struct akini_sink akini_sink_t;
+
 struct akin_router {
     akin_router_params_t params;
     akin_net_t *net;
-    /* The batch. */
+    /* The run. */
     akin_batch_input_t *input;
-    akin_batch_output_t *output;
-    akin_batch_format_t *format;
+    akini_sink_t *sink;
     akin_id_set_t *seen, *done;
     akin_request_limits_t limits;
     akin_progress_t *progress;
@@ -103,14 +107,14 @@ struct akin_router {
     akin_error_t error;
 };
 
-/* router_front.c: batch lines to requests, results to output lines. */
+/* router_front.c: batch lines to requests, results to the sink. */
 
 /** Take requests from the input as long as there is room. */
 void akini_router_read(akin_router_t *r, int64_t now_ns);
-/** Write the answer of a request that has all its tokens, and forget it. */
+/** Give away the result of a request that has all its tokens, and forget it. */
 void akini_router_answer(akin_router_t *r, akini_flight_t *f,
                          akin_finish_t finish);
-/** Write an error line for a request, cancel it where it runs, forget it. */
+/** Give away a request's failure, cancel it where it runs, forget it. */
 void akini_router_fail(akin_router_t *r, akini_flight_t *f, int status_code,
                        const char *code, const char *message);
 
@@ -131,6 +135,16 @@ void akini_flight_restart(akin_router_t *r, akini_flight_t *f, const char *why);
  * the request goes on. */
 int akini_flight_token(akin_router_t *r, akini_flight_t *f, uint32_t token,
                        const akin_token_logprob_t *logprob, int64_t now_ns);
+
+/* router_routes.c: which experts the tokens chose, for runs that record it. */
+
+/** ROUTES of a worker. \return that of unpacking it. */
+akin_status_t akini_router_on_routes(akin_router_t *r, uint32_t from,
+                                     const void *payload,
+                                     size_t bytes) AKIN_MUST_CHECK;
+/** Whether all rows of a prompt have come and give these counts. */
+int akini_router_routes_agree(const akin_router_t *r, const akini_flight_t *f,
+                              const uint16_t *counts);
 
 /* router_dispatch.c: decisions. */
 

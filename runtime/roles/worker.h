@@ -40,7 +40,7 @@ struct akin_worker {
     const akin_job_t *job;
     uint32_t rank;
     uint32_t max_rows;   /* spans of a step */
-    uint32_t max_tokens; /* tokens of a step */
+    uint32_t max_tokens; /* tokens of a step; 0: one per span */
     int count_routes;    /* the engine thread counts the experts chosen */
     akin_net_t *net;
     akin_engine_t *engine;

@@ -4,7 +4,7 @@
 #define AKIN_TESTS_UNIT_ROUTER_BED_H
 
 #include "base/clock.h"
-#include "roles/router_state.h"
+#include "roles/router_sink.h"
 
 #include "runner.h"
 #include "scratch_file.h"

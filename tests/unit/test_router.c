@@ -185,8 +185,7 @@ static void too_late(void)
     bed_t b;
     bed_init_one(&b, N_PROMPT, 2);
     akini_flight_t *f = bed_bring_to(&b, AKINI_FLIGHT_DECODE);
-    CU_ASSERT_EQUAL(akin_batch_output_close(b.r->output, NULL), AKIN_OK);
-    b.r->output = NULL;
+    CU_ASSERT_EQUAL(b.r->sink->ops->end(b.r->sink, 0, NULL), AKIN_OK);
     b.r->is_closing = 1;
     bed_token(&b, 3 + f->decode, f->id);
     CU_ASSERT_PTR_EQUAL(b.r->by_id, f);

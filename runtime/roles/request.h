@@ -104,10 +104,10 @@ struct json_t;
  * chat: the rest of the context), temperature (1), top_p (1), seed (from
  * custom_id), stop, logprobs, top_logprobs; with the meaning of vLLM: top_k,
  * min_p, repetition_penalty, ignore_eos, return_token_ids (those of the answer
- * alone). user, metadata and store are taken
- * and do nothing. What Akin does not do is taken only with the value that
- * means "no"; any other value, like an unknown field, is refused by name. null
- * is the same as absent.
+ * alone). metadata.domain, a text, is the label that policy `domain` goes by;
+ * user, store and the rest of metadata are taken and do nothing. What Akin does
+ * not do is taken only with the value that means "no"; any other value, like an
+ * unknown field, is refused by name. null is the same as absent.
  *
  * A prompt that leaves less room than max_tokens is refused, never cut.
  *

@@ -103,6 +103,25 @@ static akin_status_t read_stop(const akini_reader_t *r)
     return AKIN_OK;
 }
 
+/* The label that a request carries among those of its sender. Clients may have
+ * any other use of metadata. */
+static akin_status_t read_domain(const akini_reader_t *r)
+{
+    json_t *value = json_object_get(akini_reader_get(r, "metadata"), "domain");
+    if (value == NULL || json_is_null(value))
+        return AKIN_OK;
+    const char *text = json_string_value(value);
+    size_t bytes = json_string_length(value);
+    if (text == NULL || bytes > AKIN_REQUEST_ID_BYTES || strlen(text) != bytes)
+        return akini_reader_refuse(r, "metadata.domain",
+                                   "a text of at most 512 bytes", value);
+    if (bytes > 0)
+        r->request->domain = strdup(text);
+    return bytes == 0 || r->request->domain != NULL
+               ? AKIN_OK
+               : akini_reader_nomem(r->error);
+}
+
 static akin_status_t read_logprobs(const akini_reader_t *r)
 {
     static const char what[] = "a whole number from 0 to 5";
@@ -370,6 +389,7 @@ akin_status_t akin_request_read(const akin_request_limits_t *limits,
         (status = akini_reader_bool(&r, "return_token_ids",
                                     &request->want_token_ids)) != AKIN_OK ||
         (status = read_stop(&r)) != AKIN_OK ||
+        (status = read_domain(&r)) != AKIN_OK ||
         (status = kind == AKIN_REQUEST_CHAT ? read_messages(&r)
                                             : read_prompt(&r)) != AKIN_OK ||
         (status = read_max_tokens(&r)) != AKIN_OK)

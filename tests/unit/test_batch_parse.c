@@ -89,6 +89,7 @@ static void test_completion_fields(void)
     CU_ASSERT_EQUAL(r->n_top, 0);
     CU_ASSERT_EQUAL(r->ignore_eos, 1);
     CU_ASSERT_EQUAL(r->want_token_ids, 1);
+    CU_ASSERT_PTR_NULL(r->domain);
     akin_request_destroy(r);
     /* A number above 0 must not become the 0 that means "off". */
     r = parse(COMPLETION(",\"top_p\":1e-60,\"min_p\":0.99999999999"));
@@ -100,6 +101,19 @@ static void test_completion_fields(void)
     akin_request_destroy(r);
     r = parse(ENVELOPE("/v1/completions", "{\"prompt\":[[5,6]]}"));
     CU_ASSERT_EQUAL(r->n_prompt, 2);
+    akin_request_destroy(r);
+    r = parse(
+        COMPLETION(",\"metadata\":{\"domain\":\"m\\u00e4rchen\",\"n\":[3]}"));
+    CU_ASSERT_STRING_EQUAL(r->domain, "m\xc3\xa4rchen");
+    akin_request_destroy(r);
+    r = parse(COMPLETION(",\"metadata\":{\"domain\":\"\"}"));
+    CU_ASSERT_PTR_NULL(r->domain);
+    akin_request_destroy(r);
+    r = parse(COMPLETION(",\"metadata\":{\"domain\":null}"));
+    CU_ASSERT_PTR_NULL(r->domain);
+    akin_request_destroy(r);
+    r = parse(COMPLETION(",\"metadata\":\"domain\""));
+    CU_ASSERT_PTR_NULL(r->domain);
     akin_request_destroy(r);
 }
 
@@ -276,6 +290,10 @@ static void test_refused_fields(void)
         {COMPLETION(",\"stop\":[1]"), 400, 1, "stop", "invalid_value", "[1]"},
         {COMPLETION(",\"stop\":[\"a\",\"b\",\"c\",\"d\",\"e\"]"), 400, 1,
          "stop", "invalid_value", "1 to 4"},
+        {COMPLETION(",\"metadata\":{\"domain\":7}"), 400, 1, "metadata.domain",
+         "invalid_value", "not 7"},
+        {COMPLETION(",\"metadata\":{\"domain\":\"a\\u0000\"}"), 400, 1,
+         "metadata.domain", "invalid_value", "at most 512 bytes"},
         {COMPLETION(",\"logprobs\":6"), 400, 1, "logprobs", "invalid_value",
          "0 to 5"},
         {COMPLETION(",\"logprobs\":true"), 400, 1, "logprobs", "invalid_value",

@@ -121,7 +121,9 @@ static akin_status_t open_run(akin_router_t *r, akin_error_t *err)
     if (status != AKIN_OK)
         return status;
     r->counts.total = akin_batch_input_count(path, 0);
-    return akini_batch_sink_create(r, &r->sink, err);
+    return r->params.calibration != NULL
+               ? akini_trace_sink_create(r, &r->sink, err)
+               : akini_batch_sink_create(r, &r->sink, err);
 }
 
 akin_status_t akin_router_create(const akin_router_params_t *params,

@@ -1,0 +1,124 @@
+/* Job command: its options, its start under mpirun, its life as a rank. */
+#include "launch/job_command.h"
+
+#include "base/log.h"
+#include "launch/command.h"
+#include "launch/mpirun.h"
+#include "net/boot.h"
+#include "net/supervisor.h"
+
+#include <stdio.h>
+
+enum { OPT_SET = 512, OPT_RESUME, OPT_PRINT_LAUNCH };
+
+static const struct argp_option arguments[] = {
+    {"config", 'c', "JOB", 0, "Job file; `akin info --config` lists its keys",
+     0},
+    {"input", 'i', "IN.jsonl", 0, "Batch input, - for standard input", 0},
+    {"set", OPT_SET, "KEY=VALUE", 0,
+     "Change a key of the job file; may be repeated", 0},
+    {"resume", OPT_RESUME, NULL, 0,
+     "Go on with an output that an earlier run left", 0},
+    {"print-launch", OPT_PRINT_LAUNCH, NULL, 0,
+     "Show the mpirun command and do nothing", 0},
+    {0}};
+
+static error_t parse_option(int key, char *arg, struct argp_state *state)
+{
+    akin_job_command_t *c = state->input;
+    switch (key) {
+    case 'c':
+        c->job_path = arg;
+        break;
+    case 'i':
+        c->batch.input_path = arg;
+        break;
+    case OPT_SET:
+        if (c->n_settings == AKIN_JOB_COMMAND_SETTINGS)
+            argp_error(state, "--set: at most %d of them",
+                       AKIN_JOB_COMMAND_SETTINGS);
+        c->settings[c->n_settings++] = arg;
+        break;
+    case OPT_RESUME:
+        c->batch.resume = 1;
+        break;
+    case OPT_PRINT_LAUNCH:
+        c->print_launch = 1;
+        break;
+    case ARGP_KEY_END:
+        if (c->job_path == NULL)
+            argp_error(state, "no job file: give it with -c JOB");
+        if (c->batch.input_path == NULL)
+            argp_error(state, "no input: give it with -i IN.jsonl");
+        break;
+    default:
+        return ARGP_ERR_UNKNOWN;
+    }
+    return 0;
+}
+
+const struct argp akin_job_command_argp = {.options = arguments,
+                                           .parser = parse_option};
+
+/* Start the job's ranks; the job file is read here, too, so that a mistake in
+ * it shows at once and the number of ranks is known. */
+static int launch(const akin_job_command_t *c, const akin_rank_params_t *rank,
+                  const char *name, int argc, char **argv)
+{
+    akin_error_t err = {{0}};
+    akin_config_t *config;
+    akin_job_t job;
+    akin_mpirun_t command;
+    akin_status_t status = akin_rank_read_job(rank, &config, &job, &err);
+    if (status != AKIN_OK)
+        return akin_command_fail(
+            status == AKIN_ERR_NOMEM ? status : AKIN_ERR_CONFIG, &err);
+    uint32_t n_ranks = akin_job_n_ranks(&job);
+    akin_config_destroy(config);
+    status = akin_mpirun_create(n_ranks, name, argc, argv, &command, &err);
+    if (status != AKIN_OK)
+        return akin_command_fail(status, &err);
+    int code = AKIN_EXIT_OK;
+    if (c->print_launch)
+        akin_mpirun_print(&command, stdout);
+    else
+        code = akin_mpirun_run(&command);
+    akin_mpirun_cleanup(&command);
+    return code;
+}
+
+static void set_signals(void *arg)
+{
+    (void)arg;
+    akin_rank_set_signals();
+}
+
+static int rank_main(void *arg)
+{
+    return akin_rank_run(arg);
+}
+
+int akin_job_command_run(const akin_job_command_t *command, const char *name,
+                         int argc, char **argv)
+{
+    akin_rank_params_t params = {
+        .job_path = command->job_path,
+        .settings = command->settings,
+        .n_settings = command->n_settings,
+        .batch = command->batch,
+        .calibration = command->calibration,
+    };
+    uint32_t rank, size;
+    if (command->print_launch || akin_boot_launch_rank(&rank, &size) != AKIN_OK)
+        return launch(command, &params, name, argc, argv);
+    akin_log_identify((int)rank, rank == 0 ? "router" : "worker");
+    const akin_supervisor_params_t supervisor = {
+        .rank_main = rank_main,
+        .set_signals = set_signals,
+        .arg = &params,
+        .rank = (int)rank,
+        .role = rank == 0 ? "router" : "worker",
+        .pass_exit_code = rank == 0,
+    };
+    return akin_supervisor_run(&supervisor);
+}

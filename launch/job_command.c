@@ -6,6 +6,7 @@
 #include "launch/mpirun.h"
 #include "net/boot.h"
 #include "net/supervisor.h"
+#include "roles/job_fit.h"
 
 #include <stdio.h>
 
@@ -74,7 +75,10 @@ static int launch(const akin_job_command_t *c, const akin_rank_params_t *rank,
         return akin_command_fail(
             status == AKIN_ERR_NOMEM ? status : AKIN_ERR_CONFIG, &err);
     uint32_t n_ranks = akin_job_n_ranks(&job);
+    status = akin_job_fit_check(&job, &err);
     akin_config_destroy(config);
+    if (status != AKIN_OK)
+        return akin_command_fail(status, &err);
     status = akin_mpirun_create(n_ranks, name, argc, argv, &command, &err);
     if (status != AKIN_OK)
         return akin_command_fail(status, &err);

@@ -51,6 +51,7 @@ typedef struct akin_policy_refits {
     uint64_t n_failed;
     int64_t installed_ns;   /* of the last decision that installed one; 0 */
     int64_t max_install_ns; /* longest installation; 0: none, or inline */
+    int is_refitting;       /* non-zero: the policy makes refits */
 } akin_policy_refits_t;
 
 /** One decode step of a worker, as its report says. */

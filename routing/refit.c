@@ -197,6 +197,7 @@ akin_status_t akini_refit_create(const akini_refit_params_t *params,
                                                   : default_entries(params);
     refit->n_elements = params->n_workers * params->dim;
     refit->current = params->centroids;
+    refit->counts.is_refitting = 1;
     for (int i = 0; i < 2; i++) {
         refit->buffers[i] = calloc(refit->n_elements, sizeof(float));
         if (refit->buffers[i] == NULL)

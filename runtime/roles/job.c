@@ -1,6 +1,10 @@
 /* Job: the table of keys and what the values must satisfy together. */
 #include "roles/job.h"
 
+#include "routing/policy.h"
+
+#include <string.h>
+
 const akin_config_row_t akin_job_rows[] = {
     {"model.path", AKIN_CONFIG_STRING, "", NULL, 0, 0, NULL,
      "Model directory: config.json, tokenizer.json and the weights."},
@@ -43,12 +47,16 @@ const akin_config_row_t akin_job_rows[] = {
      "A KV transfer that takes longer is given up; the prompt is recomputed."},
     {"routing.prefill", AKIN_CONFIG_CHOICE, "", "prefix-hash", 0, 0,
      "prefix-hash|least-loaded", "How prompts are given to prefill workers."},
-    {"routing.decode", AKIN_CONFIG_CHOICE, "", "union", 0, 0,
-     "random|rr|jsq|p2c|union", "How requests are given to decode workers."},
+    {"routing.decode", AKIN_CONFIG_CHOICE, "", "auto", 0, 0,
+     "auto|random|rr|jsq|p2c|domain|eldr-static|eldr|union|union-band",
+     "How requests are given to decode workers; auto: union-band with a fit, "
+     "union without. domain, eldr-static, eldr and union-band need a fit."},
     {"routing.tau", AKIN_CONFIG_FLOAT, "", "0.1", 0, 2, NULL,
-     "Width of the locality band, in cosine."},
+     "Width of the locality band, in cosine; unless set, the fit's own if it "
+     "has one."},
     {"routing.fit", AKIN_CONFIG_STRING, "", "", 0, 0, NULL,
-     "Fit file with the decode workers' centroids; empty: none."},
+     "File that akin fit wrote for this model and number of decode workers; "
+     "empty: none."},
     {"routing.seed", AKIN_CONFIG_INT, "", "0", 0, 9.007199254740992e15, NULL,
      "Seed of random choices of the policies."},
 };
@@ -58,6 +66,14 @@ const size_t akin_job_n_rows = sizeof(akin_job_rows) / sizeof(akin_job_rows[0]);
 static uint32_t u32(const akin_config_t *config, const char *key)
 {
     return (uint32_t)akin_config_int(config, key);
+}
+
+/* The policy that an automatic choice comes to. */
+static const char *resolve_policy(const char *setting, const char *fit_path)
+{
+    if (strcmp(setting, "auto") != 0)
+        return setting;
+    return fit_path[0] != '\0' ? "union-band" : "union";
 }
 
 static akin_status_t check(const akin_config_t *config, const akin_job_t *job,
@@ -79,11 +95,13 @@ static akin_status_t check(const akin_config_t *config, const akin_job_t *job,
                               "%s: roles.spare: this version has no spare "
                               "workers; leave it at 0",
                               akin_config_origin(config, "roles.spare"));
-    if (akin_config_string(config, "routing.fit")[0] != '\0')
+    if (akin_policy_needs_fit(job->decode_policy) && job->fit_path[0] == '\0')
         return akin_error_set(err, AKIN_ERR_CONFIG,
-                              "%s: routing.fit: no policy of this version "
-                              "reads a fit file; leave it empty",
-                              akin_config_origin(config, "routing.fit"));
+                              "%s: routing.decode is \"%s\", which needs a "
+                              "fit: make one with akin calibrate and akin fit, "
+                              "and name it in routing.fit",
+                              akin_config_origin(config, "routing.decode"),
+                              job->decode_policy);
     return AKIN_OK;
 }
 
@@ -93,6 +111,8 @@ akin_status_t akin_job_read(const akin_config_t *config, akin_job_t *job_p,
     akin_status_t status = akin_config_check(config, err);
     if (status != AKIN_OK)
         return status;
+    const char *policy = akin_config_string(config, "routing.decode");
+    const char *fit_path = akin_config_string(config, "routing.fit");
     const akin_job_t job = {
         .model_path = akin_config_string(config, "model.path"),
         .model_name = akin_config_string(config, "model.name"),
@@ -110,7 +130,13 @@ akin_status_t akin_job_read(const akin_config_t *config, akin_job_t *job_p,
         .max_batch = u32(config, "decode.max_batch"),
         .max_in_flight = u32(config, "router.max_in_flight"),
         .prefill_policy = akin_config_string(config, "routing.prefill"),
-        .decode_policy = akin_config_string(config, "routing.decode"),
+        .decode_setting = policy,
+        .decode_policy = resolve_policy(policy, fit_path),
+        .tau = akin_config_float(config, "routing.tau"),
+        .has_tau =
+            strcmp(akin_config_origin(config, "routing.tau"), "default") != 0,
+        .fit_path = fit_path,
+        .fit_origin = akin_config_origin(config, "routing.fit"),
         .seed = (uint64_t)akin_config_int(config, "routing.seed"),
         .transfer_timeout_ns = akin_config_ns(config, "net.transfer_timeout"),
         .request_timeout_ns = akin_config_ns(config, "router.request_timeout"),

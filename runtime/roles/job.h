@@ -34,7 +34,12 @@ typedef struct akin_job {
     uint32_t max_batch;     /* requests in a decode step */
     uint32_t max_in_flight; /* requests admitted at a time */
     const char *prefill_policy;
-    const char *decode_policy;
+    const char *decode_setting; /* as configured, maybe "auto" */
+    const char *decode_policy;  /* one of akin_policy_names */
+    double tau;                 /* width of the locality band */
+    int has_tau;                /* tau was set; else a fit's own goes first */
+    const char *fit_path;       /* "": none */
+    const char *fit_origin;     /* where fit_path was set */
     uint64_t seed;
     int64_t transfer_timeout_ns;
     int64_t request_timeout_ns;

@@ -5,6 +5,7 @@
 #include "base/thread.h"
 #include "math/kernels.h"
 #include "net/boot.h"
+#include "roles/job_fit.h"
 #include "roles/worker.h"
 
 #include <limits.h>
@@ -35,6 +36,7 @@ typedef struct rank {
     const akin_kernels_t *kernels;
     akin_model_config_t model;
     akin_tokenizer_t *tokenizer;
+    akin_fit_t fit;
     akin_router_t *router;
     akin_engine_t *engine;
     akin_kv_layout_t layout;
@@ -146,6 +148,9 @@ static akin_status_t load_router(rank_t *r)
         akin_model_config_read(r->job.model_path, &r->model, &r->err);
     if (status != AKIN_OK)
         return status;
+    status = akin_job_fit_read(&r->job, &r->model, &r->fit, &r->err);
+    if (status != AKIN_OK)
+        return status;
     (void)snprintf(path, sizeof(path), "%s/tokenizer.json", r->job.model_path);
     status = akin_tokenizer_load(path, &r->tokenizer, &r->err);
     if (status == AKIN_OK &&
@@ -217,6 +222,7 @@ static akin_status_t load(rank_t *r)
             .calibration = r->params->calibration,
             .model = &r->model,
             .tokenizer = r->tokenizer,
+            .fit = r->fit.n_clusters > 0 ? &r->fit : NULL,
             .layout = &r->layout,
             .n_slots = r->view.n_slots,
             .kernel = r->kernels->name,
@@ -321,6 +327,7 @@ static void release(rank_t *r)
     akin_kv_cache_destroy(r->worker.cache);
     akin_engine_destroy(r->engine);
     akin_tokenizer_destroy(r->tokenizer);
+    akin_fit_cleanup(&r->fit);
     akin_config_destroy(r->config);
 }
 

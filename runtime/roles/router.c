@@ -3,6 +3,7 @@
 
 #include "base/clock.h"
 #include "base/log.h"
+#include "roles/job_fit.h"
 #include "roles/router_sink.h"
 
 #include <fcntl.h>
@@ -76,7 +77,14 @@ static akin_status_t create_routing(akin_router_t *r, akin_error_t *err)
         .n_experts = r->params.model->n_experts,
         .top_k = r->params.model->top_k,
         .seed = job->seed,
+        .fit = r->params.fit,
+        .tau = akin_job_tau(job, r->params.fit),
     };
+    if (strcmp(job->decode_policy, "domain") == 0 && params.fit != NULL &&
+        params.fit->n_domains == 0)
+        AKIN_LOG(ROLES, WARN,
+                 "the fit knows no domains: policy domain takes all requests "
+                 "for one kind");
     akin_status_t status =
         akin_policy_create(job->decode_policy, &params, &r->policy, err);
     if (status == AKIN_OK && strcmp(job->prefill_policy, "prefix-hash") == 0)
@@ -196,6 +204,7 @@ static akin_status_t create_summary(akin_router_t *r)
         const akin_summary_params_t params = {
             .model = r->model_name,
             .policy = job->decode_policy,
+            .policy_setting = job->decode_setting,
             .engine = job->engine,
             .kernel = r->params.kernel,
             .ep = job->ep,
@@ -325,6 +334,8 @@ akin_status_t akin_router_run(akin_router_t *router, akin_net_t *net,
     int is_complete = r->input_ended && HASH_COUNT(r->by_id) == 0;
     count_states(r);
     akin_progress_finish(r->progress, &r->counts, now);
+    akin_policy_refits_t refits = akin_policy_refits(r->policy);
+    akin_summary_set_refits(r->summary, &refits);
     akin_summary_end(r->summary, now);
     akin_status_t ended =
         r->sink->ops->end(r->sink, is_complete && r->failure == AKIN_OK,

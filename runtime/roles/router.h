@@ -9,6 +9,7 @@
 #include "kv/block.h"
 #include "net/net.h"
 #include "roles/job.h"
+#include "routing/fit.h"
 
 #ifdef __cplusplus
 extern "C" {
@@ -39,6 +40,7 @@ typedef struct akin_router_params {
     const akin_router_calibration_t *calibration; /* NULL: a batch run */
     const akin_model_config_t *model;
     const akin_tokenizer_t *tokenizer;
+    const akin_fit_t *fit;          /* akin_job_fit_read(); NULL: none */
     const akin_kv_layout_t *layout; /* of every worker's slots */
     uint32_t n_slots;               /* of every worker */
     const char *kernel;             /* path that all ranks agreed on */

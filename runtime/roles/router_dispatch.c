@@ -154,6 +154,8 @@ static void dispatch_decode(akin_router_t *r, int64_t now_ns)
             .id = f->id,
             .counts = f->counts,
             .n_tokens = f->request->n_prompt,
+            .domain = f->request->domain,
+            .now_ns = now_ns,
         };
         uint32_t worker;
         int64_t begin = akin_clock_now_ns();
@@ -169,6 +171,8 @@ static void dispatch_decode(akin_router_t *r, int64_t now_ns)
             continue;
         akin_summary_add_routing(r->summary, job->n_prefill + worker,
                                  end - begin);
+        akin_policy_choice_t choice = akin_policy_last_choice(r->policy);
+        akin_summary_add_choice(r->summary, choice.n_band, choice.similarity);
         f->decode = worker;
         r->decode[worker].n_flights++;
         r->decode[worker].n_reserved += f->n_slots;

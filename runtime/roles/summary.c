@@ -38,6 +38,7 @@ akin_status_t akin_summary_create(const akin_summary_params_t *params,
     summary->unix_s = (int64_t)time(NULL);
     if (!copy(&summary->model, params->model) ||
         !copy(&summary->policy, params->policy) ||
+        !copy(&summary->policy_setting, params->policy_setting) ||
         !copy(&summary->engine, params->engine) ||
         !copy(&summary->kernel, params->kernel))
         goto err_destroy;
@@ -83,6 +84,7 @@ void akin_summary_destroy(akin_summary_t *summary)
     akin_histogram_destroy(summary->transfer);
     free(summary->model);
     free(summary->policy);
+    free(summary->policy_setting);
     free(summary->engine);
     free(summary->kernel);
     free(summary);
@@ -170,6 +172,21 @@ void akin_summary_add_routing(akin_summary_t *summary, uint32_t worker,
         sums->n_chosen++;
 }
 
+void akin_summary_add_choice(akin_summary_t *summary, uint32_t n_band,
+                             double similarity)
+{
+    if (n_band == 0)
+        return;
+    add_mean(&summary->band, n_band);
+    add_mean(&summary->similarity, similarity);
+}
+
+void akin_summary_set_refits(akin_summary_t *summary,
+                             const akin_policy_refits_t *refits)
+{
+    summary->refits = *refits;
+}
+
 void akin_summary_add_prefix(akin_summary_t *summary, uint32_t worker,
                              uint64_t n_query_tokens, uint64_t n_hit_tokens)
 {
@@ -238,6 +255,13 @@ double akini_summary_duration_s(const akin_summary_t *summary)
 {
     int64_t ns = summary->end_ns - summary->start_ns;
     return (double)(ns > 0 ? ns : 1) / 1e9;
+}
+
+double akini_summary_centroid_age_s(const akin_summary_t *summary)
+{
+    if (summary->refits.n_installed == 0)
+        return -1;
+    return (double)(summary->end_ns - summary->refits.installed_ns) / 1e9;
 }
 
 double akini_summary_idle_share(const akin_summary_t *summary,

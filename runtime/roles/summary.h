@@ -5,6 +5,7 @@
 
 #include "base/error.h"
 #include "kv/block.h"
+#include "routing/policy.h"
 
 #include <stdint.h>
 #include <stdio.h>
@@ -27,7 +28,8 @@ typedef struct akin_summary_worker {
 /** The run as a whole; texts are copied, NULL: left out. */
 typedef struct akin_summary_params {
     const char *model;
-    const char *policy; /* of the decode decision: "union" */
+    const char *policy;         /* of the decode decision: "union" */
+    const char *policy_setting; /* as configured: "auto" */
     const char *engine;
     const char *kernel;
     uint32_t ep;                          /* ranks per worker */
@@ -98,6 +100,13 @@ void akin_summary_add_step(akin_summary_t *summary, uint32_t worker,
 /** A decode worker was chosen. */
 void akin_summary_add_routing(akin_summary_t *summary, uint32_t worker,
                               int64_t ns);
+/** That choice: workers in the locality band, 0: the policy has none and
+ * nothing is counted; and the cosine with the chosen one's centroid. */
+void akin_summary_add_choice(akin_summary_t *summary, uint32_t n_band,
+                             double similarity);
+/** Refits of the whole run; a policy that makes none shows none. */
+void akin_summary_set_refits(akin_summary_t *summary,
+                             const akin_policy_refits_t *refits);
 /** A prompt was looked up in a prefix cache. */
 void akin_summary_add_prefix(akin_summary_t *summary, uint32_t worker,
                              uint64_t n_query_tokens, uint64_t n_hit_tokens);

@@ -96,6 +96,19 @@ static json_t *refused_json(const akini_summary_sums_t *sums)
     return finish(&w);
 }
 
+static json_t *refits_json(const akin_summary_t *summary)
+{
+    const akin_policy_refits_t *refits = &summary->refits;
+    const double age_s = akini_summary_centroid_age_s(summary);
+    writer_t w = {json_object(), 0};
+    set_integer(&w, "started", refits->n_started);
+    set_integer(&w, "installed", refits->n_installed);
+    set_integer(&w, "failed", refits->n_failed);
+    set(&w, "centroid_age_s", age_s < 0 ? json_null() : json_real(age_s));
+    set_real(&w, "max_install_us", (double)refits->max_install_ns / 1e3);
+    return finish(&w);
+}
+
 /* What a worker and the whole run have alike. */
 static void set_sums(writer_t *w, const akini_summary_sums_t *sums)
 {
@@ -198,6 +211,7 @@ json_t *akin_summary_json(akin_summary_t *summary)
     set_text(&w, "backend", "akin");
     set_text(&w, "model_id", summary->model);
     set_text(&w, "policy", summary->policy);
+    set_text(&w, "policy_setting", summary->policy_setting);
     set_text(&w, "engine", summary->engine);
     set_text(&w, "kernel", summary->kernel);
     set_integer(&w, "ep", summary->ep);
@@ -222,6 +236,12 @@ json_t *akin_summary_json(akin_summary_t *summary)
                  : (double)summary->run.n_hit_tokens /
                        (double)summary->run.n_query_tokens);
     set(&w, "routing_us", distribution(summary->routing, 1e3));
+    if (summary->band.n > 0) {
+        set_mean(&w, "mean_band_workers", &summary->band);
+        set_mean(&w, "mean_similarity", &summary->similarity);
+    }
+    if (summary->refits.is_refitting)
+        set(&w, "refits", refits_json(summary));
     set(&w, "kv_transfer_ms", distribution(summary->transfer, 1e6));
     set(&w, "distinct_experts_by_batch", batches_json(summary));
     set(&w, "workers", workers_json(summary));

@@ -71,6 +71,46 @@ static akin_status_t finish(table_t *t, FILE *file)
     return status;
 }
 
+/* What the decode policy did, as far as it does such things. */
+static void print_routing(table_t *t, const akin_summary_t *summary)
+{
+    const akin_policy_refits_t *refits = &summary->refits;
+    const double age_s = akini_summary_centroid_age_s(summary);
+    if (summary->policy != NULL) {
+        int is_other = summary->policy_setting != NULL &&
+                       strcmp(summary->policy_setting, summary->policy) != 0;
+        row(t);
+        cell(t, "routing of decode");
+        cell(t, is_other ? "%s (%s)" : "%s", summary->policy,
+             summary->policy_setting);
+    }
+    if (summary->band.n > 0) {
+        row(t);
+        cell(t, "workers in the locality band");
+        cell_mean(t, &summary->band);
+        row(t);
+        cell(t, "similarity to the chosen worker");
+        cell(t, "%.3f", akini_mean_get(&summary->similarity));
+    }
+    if (!refits->is_refitting)
+        return;
+    row(t);
+    cell(t, "refits started, installed, failed");
+    cell(t, "%" PRIu64 ", %" PRIu64 ", %" PRIu64, refits->n_started,
+         refits->n_installed, refits->n_failed);
+    row(t);
+    cell(t, "age of the centroids, s");
+    if (age_s < 0)
+        cell(t, "those of the fit file");
+    else
+        cell(t, "%.2f", age_s);
+    if (refits->n_installed == 0)
+        return;
+    row(t);
+    cell(t, "longest installation of a refit, us");
+    cell(t, "%.1f", (double)refits->max_install_ns / 1e3);
+}
+
 static akin_status_t print_totals(const akin_summary_t *summary, FILE *file)
 {
     static const char *const columns[] = {"run", "", NULL};
@@ -105,6 +145,7 @@ static akin_status_t print_totals(const akin_summary_t *summary, FILE *file)
     row(&t);
     cell(&t, "distinct experts per decode step and layer");
     cell_mean(&t, &run->distinct);
+    print_routing(&t, summary);
     row(&t);
     cell(&t, "prefix cache hits, %% of prompt tokens");
     cell(&t, "%.1f",

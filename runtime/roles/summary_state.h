@@ -50,6 +50,7 @@ typedef struct akini_summary_sums {
 struct akin_summary {
     char *model;
     char *policy;
+    char *policy_setting;
     char *engine;
     char *kernel;
     uint32_t ep;
@@ -66,6 +67,9 @@ struct akin_summary {
     akin_histogram_t *e2el;
     akin_histogram_t *routing;
     akin_histogram_t *transfer;
+    akini_mean_t band;       /* workers in the locality band */
+    akini_mean_t similarity; /* cosine with the chosen worker's centroid */
+    akin_policy_refits_t refits;
     akini_summary_sums_t run; /* steps: of decode workers only */
     akini_summary_sums_t *workers;
     uint32_t n_workers;
@@ -77,6 +81,10 @@ static inline double akini_mean_get(const akini_mean_t *mean)
 {
     return mean->n == 0 ? 0 : mean->sum / (double)mean->n;
 }
+
+/** Age of the centroids at the end of the run, seconds; below 0: they are those
+ * of the fit file. */
+double akini_summary_centroid_age_s(const akin_summary_t *summary);
 
 /** Seconds of the run, above 0. */
 double akini_summary_duration_s(const akin_summary_t *summary);

@@ -121,10 +121,12 @@ akin_status_t akini_trace_journal_scan(const char *text, size_t bytes,
                                        akini_trace_journal_fn_t take, void *arg,
                                        uint64_t *keep_p, akin_error_t *err)
 {
-    const char *at = text;
-    const char *limit = text + bytes;
     unsigned long n = 0;
     *keep_p = 0;
+    if (bytes == 0)
+        return AKIN_OK;
+    const char *at = text;
+    const char *limit = text + bytes;
     while (at < limit) {
         const char *end = memchr(at, '\n', (size_t)(limit - at));
         akin_error_t why = {{0}};
@@ -149,7 +151,7 @@ akin_status_t akini_trace_journal_scan(const char *text, size_t bytes,
         at = end + 1;
     }
     *keep_p = (uint64_t)(at - text);
-    if (*keep_p > 0 || bytes == 0)
+    if (*keep_p > 0)
         return AKIN_OK;
     /* A file that could not be the beginning of ours is somebody else's. */
     char *head = akini_trace_journal_head(index);

@@ -11,6 +11,7 @@ typedef struct akini_locality {
     size_t dim;
     const float *centroids; /* [n_workers][dim], borrowed */
     float *signature;       /* [dim] of the last request */
+    double *sums;           /* [n_workers] its products before scaling */
     float *scores;          /* [n_workers] its cosines */
 } akini_locality_t;
 
@@ -29,5 +30,8 @@ void akini_locality_cleanup(akini_locality_t *locality);
  * \param[in] counts  [n_layers][n_experts], or NULL: as zeros.
  */
 void akini_locality_score(akini_locality_t *locality, const uint16_t *counts);
+
+/** The scores alone, the same to the bit; `signature` is scratch. */
+void akini_locality_scores(akini_locality_t *locality, const uint16_t *counts);
 
 #endif

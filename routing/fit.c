@@ -19,6 +19,22 @@ void akin_fit_cleanup(akin_fit_t *fit)
     memset(fit, 0, sizeof(*fit));
 }
 
+static int compare_domains(const void *left, const void *right)
+{
+    const akin_fit_domain_t *a = left;
+    const akin_fit_domain_t *b = right;
+    if (a->n_requests != b->n_requests)
+        return a->n_requests < b->n_requests ? 1 : -1;
+    return strcmp(a->name, b->name);
+}
+
+void akin_fit_sort_domains(akin_fit_t *fit)
+{
+    if (fit->n_domains > 0)
+        qsort(fit->domains, fit->n_domains, sizeof(*fit->domains),
+              compare_domains);
+}
+
 akin_signature_form_t akin_fit_form(const akin_fit_t *fit)
 {
     return (akin_signature_form_t){

@@ -51,6 +51,9 @@ typedef struct akin_fit {
 /** Free what the fit owns; NULL is allowed. The fit is empty then. */
 void akin_fit_cleanup(akin_fit_t *fit);
 
+/** Put the domains in their order: most requests first, then by name. */
+void akin_fit_sort_domains(akin_fit_t *fit);
+
 /** Form of the fit's signatures; borrows from the fit. */
 akin_signature_form_t akin_fit_form(const akin_fit_t *fit);
 

@@ -277,16 +277,6 @@ static akin_status_t read_pbar(const akini_fit_json_t *json, akin_fit_t *fit)
     return akini_fit_json_numbers(json, &list, &fit->pbar);
 }
 
-/* Most requests first, then by name, whatever the order in the file. */
-static int compare_domains(const void *left, const void *right)
-{
-    const akin_fit_domain_t *a = left;
-    const akin_fit_domain_t *b = right;
-    if (a->n_requests != b->n_requests)
-        return a->n_requests < b->n_requests ? 1 : -1;
-    return strcmp(a->name, b->name);
-}
-
 static akin_status_t read_domains(const akini_fit_json_t *json, akin_fit_t *fit)
 {
     json_t *domains = json_object_get(json->root, "domains");
@@ -326,7 +316,7 @@ static akin_status_t read_domains(const akini_fit_json_t *json, akin_fit_t *fit)
         domain->n_requests = (uint32_t)count;
         fit->n_domains++;
     }
-    qsort(fit->domains, fit->n_domains, sizeof(*fit->domains), compare_domains);
+    akin_fit_sort_domains(fit);
     return AKIN_OK;
 }
 

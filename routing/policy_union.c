@@ -5,6 +5,7 @@
 
 #include "routing/band.h"
 #include "routing/dot.h"
+#include "routing/float_array.h"
 #include "routing/locality.h"
 #include "routing/policy_impl.h"
 #include "routing/union_kernel.h"
@@ -26,7 +27,7 @@
 
 typedef struct worker_state {
     float *sum;  /* [padded] S */
-    float *idle; /* [padded] U = exp(-S) */
+    float *idle; /* [padded] U = exp(-S); those of all workers are in a row */
     double distinct;
     uint32_t n_left; /* requests gone since the last rebuild */
 } worker_state_t;
@@ -38,10 +39,12 @@ typedef struct union_state {
     uint32_t top_k;
     size_t cells;
     size_t padded;
-    float *prior;  /* [cells] running mean of decode rates */
-    float *mixed;  /* [cells] prior of the request under decision, from pbar */
-    float *rates;  /* [padded] of the request under decision */
-    double *costs; /* [n_workers] of the request under decision */
+    float *prior;   /* [cells] running mean of decode rates */
+    float *mixed;   /* [cells] prior of the request under decision, from pbar */
+    float *rates;   /* [padded] of the request under decision */
+    double *costs;  /* [n_workers] of the request under decision */
+    double *gains;  /* [n_band] expected distinct experts that it adds */
+    uint32_t *band; /* [n_band] workers looked at, rising */
     worker_state_t *workers;
     float *arrays; /* what the pointers above lead to */
     akin_cost_t cost;
@@ -59,6 +62,8 @@ static void destroy_union(void *self)
     akini_locality_cleanup(&state->locality);
     free(state->arrays);
     free(state->workers);
+    free(state->band);
+    free(state->gains);
     free(state->costs);
     free(state);
 }
@@ -77,9 +82,12 @@ static akin_status_t create_union(const akin_policy_params_t *params,
     state->padded = akini_union_padded(state->cells);
     state->workers = calloc(params->n_workers, sizeof(*state->workers));
     state->costs = calloc(params->n_workers, sizeof(*state->costs));
+    state->gains = calloc(params->n_workers, sizeof(*state->gains));
+    state->band = calloc(params->n_workers, sizeof(*state->band));
     size_t n_arrays = 3 + 2 * (size_t)params->n_workers;
-    state->arrays = calloc(n_arrays, state->padded * sizeof(float));
-    if (state->workers == NULL || state->costs == NULL || state->arrays == NULL)
+    state->arrays = akini_float_array_create(n_arrays, state->padded);
+    if (state->workers == NULL || state->costs == NULL ||
+        state->gains == NULL || state->band == NULL || state->arrays == NULL)
         goto err_destroy;
 
     state->prior = state->arrays;
@@ -88,9 +96,8 @@ static akin_status_t create_union(const akin_policy_params_t *params,
     float *next = state->mixed + state->padded;
     for (uint32_t w = 0; w < params->n_workers; w++) {
         worker_state_t *worker = &state->workers[w];
-        worker->sum = next;
-        worker->idle = next + state->padded;
-        next += 2 * state->padded;
+        worker->idle = next + w * state->padded;
+        worker->sum = next + (params->n_workers + w) * state->padded;
         worker->distinct =
             akini_union_refresh(worker->sum, worker->idle, state->padded);
     }
@@ -137,14 +144,23 @@ static const float *mix_prior(union_state_t *state)
         nearest = fmaxf(nearest, scores[k]);
     memset(state->mixed, 0, state->cells * sizeof(*state->mixed));
     float total = 0.0f;
+    const float *rows[AKINI_UNION_MIX_ROWS];
+    float weights[AKINI_UNION_MIX_ROWS];
+    uint32_t n_rows = 0;
     for (uint32_t k = 0; k < state->n_workers; k++) {
         float weight = expf(SHARPNESS * (scores[k] - nearest));
         if (weight < MIN_WEIGHT)
             continue;
         total += weight;
-        akini_union_mix(state->mixed, state->pbar + k * state->cells, weight,
-                        state->cells);
+        rows[n_rows] = state->pbar + k * state->cells;
+        weights[n_rows++] = weight;
+        if (n_rows < AKINI_UNION_MIX_ROWS)
+            continue;
+        akini_union_mix(state->mixed, rows, weights, n_rows, state->cells);
+        n_rows = 0;
     }
+    if (n_rows > 0)
+        akini_union_mix(state->mixed, rows, weights, n_rows, state->cells);
     akini_union_scale(state->mixed, 1.0f / total, state->cells);
     return state->mixed;
 }
@@ -173,16 +189,19 @@ static uint32_t choose_cheapest(const akin_policy_t *policy,
     double *costs = state->costs;
     double least = DBL_MAX;
     state->n_band = 0;
-    for (uint32_t w = 0; w < state->n_workers; w++) {
+    for (uint32_t w = 0; w < state->n_workers; w++)
+        if (eligible[w] != 0 &&
+            (scores == NULL || (double)scores[w] >= floor_score))
+            state->band[state->n_band++] = w;
+    akini_dot_rows(state->rates, state->workers[0].idle, state->padded,
+                   state->band, state->n_band, state->padded, state->gains);
+    for (uint32_t w = 0, i = 0; w < state->n_workers; w++) {
         costs[w] = INFINITY;
-        if (eligible[w] == 0 ||
-            (scores != NULL && (double)scores[w] < floor_score))
+        if (i == state->n_band || state->band[i] != w)
             continue;
-        state->n_band++;
-        const worker_state_t *worker = &state->workers[w];
-        double gain = akini_dot(worker->idle, state->rates, state->padded);
-        costs[w] = marginal_cost(&state->cost.line, worker, gain,
-                                 (double)policy->in_flight[w]);
+        costs[w] =
+            marginal_cost(&state->cost.line, &state->workers[w],
+                          state->gains[i++], (double)policy->in_flight[w]);
         if (costs[w] < least)
             least = costs[w];
     }
@@ -205,7 +224,7 @@ static uint32_t choose_union(const akin_policy_t *policy,
 {
     union_state_t *state = policy->self;
     if (state->pbar != NULL)
-        akini_locality_score(&state->locality, request->counts);
+        akini_locality_scores(&state->locality, request->counts);
     expect_rates(state, request);
     return choose_cheapest(policy, eligible, NULL, 0.0);
 }
@@ -215,7 +234,7 @@ static uint32_t choose_union_band(const akin_policy_t *policy,
                                   const uint8_t *eligible)
 {
     union_state_t *state = policy->self;
-    akini_locality_score(&state->locality, request->counts);
+    akini_locality_scores(&state->locality, request->counts);
     expect_rates(state, request);
     double floor_score = akin_band_floor(state->locality.scores, eligible,
                                          state->n_workers, policy->params.tau);
@@ -313,6 +332,12 @@ const float *akini_union_state(const akin_policy_t *policy, uint32_t worker)
 {
     const union_state_t *state = policy->self;
     return state->workers[worker].sum;
+}
+
+const float *akini_union_idle(const akin_policy_t *policy)
+{
+    const union_state_t *state = policy->self;
+    return state->workers[0].idle;
 }
 
 const float *akini_union_prior(const akin_policy_t *policy)

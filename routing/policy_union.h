@@ -24,6 +24,10 @@
  */
 const float *akini_union_state(const akin_policy_t *policy, uint32_t worker);
 
+/** U of all workers: [n_workers][n_layers x n_experts, rounded up to
+ * AKINI_LANES], borrowed alike. */
+const float *akini_union_idle(const akin_policy_t *policy);
+
 /** Rates expected of a request of which nothing is known, laid out alike. */
 const float *akini_union_prior(const akin_policy_t *policy);
 

@@ -72,12 +72,40 @@ AKINI_CLONES void akini_union_surprise(const float *restrict rates,
     }
 }
 
-AKINI_CLONES void akini_union_mix(float *restrict sum,
-                                  const float *restrict values, float weight,
+/* Inlined with a constant n_rows. */
+AKINI_INLINE void mix(float *restrict sum, const float *const *rows,
+                      const float *weights, const uint32_t n_rows, size_t cells)
+{
+    size_t whole = cells - cells % AKINI_LANES;
+    for (size_t i = 0; i < whole; i += AKINI_LANES) {
+        akini_lanes_t value = *(const akini_lanes_t *)(sum + i);
+        for (uint32_t r = 0; r < n_rows; r++)
+            value += weights[r] * *(const akini_lanes_t *)(rows[r] + i);
+        *(akini_lanes_t *)(sum + i) = value;
+    }
+    for (size_t i = whole; i < cells; i++)
+        for (uint32_t r = 0; r < n_rows; r++)
+            sum[i] += weights[r] * rows[r][i];
+}
+
+AKINI_CLONES void akini_union_mix(float *restrict sum, const float *const *rows,
+                                  const float *weights, uint32_t n_rows,
                                   size_t cells)
 {
-    for (size_t i = 0; i < cells; i++)
-        sum[i] += weight * values[i];
+    switch (n_rows) {
+    case 1:
+        mix(sum, rows, weights, 1, cells);
+        break;
+    case 2:
+        mix(sum, rows, weights, 2, cells);
+        break;
+    case 3:
+        mix(sum, rows, weights, 3, cells);
+        break;
+    default:
+        mix(sum, rows, weights, AKINI_UNION_MIX_ROWS, cells);
+        break;
+    }
 }
 
 AKINI_CLONES void akini_union_scale(float *values, float factor, size_t cells)

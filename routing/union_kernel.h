@@ -42,9 +42,18 @@ void akini_union_rates(const uint16_t *counts, const float *prior, float *rates,
  */
 void akini_union_surprise(const float *rates, float *surprise, size_t padded);
 
-/** sum += weight * values. */
-void akini_union_mix(float *sum, const float *values, float weight,
-                     size_t cells);
+/** Rows that akini_union_mix() takes at once. */
+#define AKINI_UNION_MIX_ROWS 4
+
+/**
+ * sum += weights[r] * rows[r], row by row in each cell.
+ *
+ * \param[in] rows     [n_rows] pointers to [cells].
+ * \param[in] weights  [n_rows]
+ * \param[in] n_rows   1 to AKINI_UNION_MIX_ROWS.
+ */
+void akini_union_mix(float *sum, const float *const *rows, const float *weights,
+                     uint32_t n_rows, size_t cells);
 
 /** values *= factor. */
 void akini_union_scale(float *values, float factor, size_t cells);

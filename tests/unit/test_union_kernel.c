@@ -108,12 +108,38 @@ static void test_add_and_subtract(void)
         CU_ASSERT_EQUAL(sum[i], fmaxf(before[i] - part[i], 0.0f));
 }
 
+/* Rows together give what they give one after the other. */
+static void test_mix(void)
+{
+    static float values[AKINI_UNION_MIX_ROWS][N], sum[N], expected[N];
+    const float weights[AKINI_UNION_MIX_ROWS] = {0.7f, 1.0f, 1e-3f, 0.31f};
+    const float *rows[AKINI_UNION_MIX_ROWS];
+    for (int r = 0; r < AKINI_UNION_MIX_ROWS; r++) {
+        rows[r] = values[r];
+        for (int i = 0; i < N; i++)
+            values[r][i] = (float)akin_rng_uniform(9, (uint64_t)r, (uint64_t)i);
+    }
+    for (uint32_t n_rows = 1; n_rows <= AKINI_UNION_MIX_ROWS; n_rows++)
+        for (size_t n = N - 17; n <= N; n++) {
+            for (int i = 0; i < N; i++)
+                sum[i] = expected[i] = 0.25f;
+            for (uint32_t r = 0; r < n_rows; r++)
+                for (size_t i = 0; i < n; i++) {
+                    volatile float product = weights[r] * values[r][i];
+                    expected[i] += product;
+                }
+            akini_union_mix(sum, rows, weights, n_rows, n);
+            CU_ASSERT_EQUAL(memcmp(sum, expected, sizeof(sum)), 0);
+        }
+}
+
 static const runner_test_t tests[] = {
     {"padded", test_padded},
     {"rates", test_rates},
     {"surprise", test_surprise},
     {"refresh", test_refresh},
     {"add and subtract", test_add_and_subtract},
+    {"mix", test_mix},
 };
 
 RUNNER_MAIN("union_kernel", tests)

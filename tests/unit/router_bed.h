@@ -136,8 +136,10 @@ static inline void bed_create_summary(bed_t *b)
                           AKIN_OK);
 }
 
-/** A router over the input file "in", which the test has written. */
-static inline void bed_init(bed_t *b)
+/** A router over the input file "in", which the test has written; of a
+ * calibration, if one is given. */
+static inline void
+bed_init_for(bed_t *b, const akin_router_calibration_t *calibration, int resume)
 {
     static const char dir[] = AKIN_SOURCE_DIR "/examples/tiny-moe";
     akin_error_t err = {{0}};
@@ -155,13 +157,15 @@ static inline void bed_init(bed_t *b)
                 .prefill_policy = "least-loaded",
                 .decode_policy = "jsq",
                 .transfer_timeout_ns = 10 * AKIN_NS_PER_S,
-                .request_timeout_ns = 600 * AKIN_NS_PER_S},
+                .request_timeout_ns = 600 * AKIN_NS_PER_S,
+                .record_routes = calibration != NULL},
         .now = akin_clock_now_ns(),
     };
     (void)snprintf(b->input, sizeof(b->input), "%s", scratch_path("in"));
     (void)snprintf(b->output, sizeof(b->output), "%s", scratch_path("out"));
     b->batch.input_path = b->input;
     b->batch.output_path = b->output;
+    b->batch.resume = resume;
     (void)remove(b->output);
     CU_ASSERT_EQUAL_FATAL(akin_model_config_read(dir, &b->model, &err),
                           AKIN_OK);
@@ -180,6 +184,7 @@ static inline void bed_init(bed_t *b)
                           AKIN_OK);
     const akin_router_params_t params = {.job = &b->job,
                                          .batch = &b->batch,
+                                         .calibration = calibration,
                                          .model = &b->model,
                                          .tokenizer = b->tokenizer,
                                          .layout = &b->layout,
@@ -188,6 +193,11 @@ static inline void bed_init(bed_t *b)
     CU_ASSERT_EQUAL_FATAL(akin_router_create(&params, &b->r, &err), AKIN_OK);
     b->r->net = &b->net;
     bed_create_summary(b);
+}
+
+static inline void bed_init(bed_t *b)
+{
+    bed_init_for(b, NULL, 0);
 }
 
 /** A router with one request inside. */

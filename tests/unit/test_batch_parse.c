@@ -65,6 +65,24 @@ static void test_completion_defaults(void)
     akin_request_destroy(r);
 }
 
+/* A run that fixes the number of tokens takes what room there is. */
+static void test_fixed_tokens(void)
+{
+    limits.n_tokens = 128;
+    akin_request_t *r = parse(COMPLETION(",\"max_tokens\":5000"));
+    CU_ASSERT_EQUAL(r->max_tokens, 128);
+    akin_request_destroy(r);
+    r = parse(CHAT(",\"max_completion_tokens\":3"));
+    CU_ASSERT_EQUAL(r->max_tokens, 128);
+    akin_request_destroy(r);
+    limits.max_positions = 130;
+    r = parse(COMPLETION(""));
+    CU_ASSERT_EQUAL(r->max_tokens, 127);
+    akin_request_destroy(r);
+    limits.max_positions = 1024;
+    limits.n_tokens = 0;
+}
+
 static void test_completion_fields(void)
 {
     akin_request_t *r = parse(COMPLETION(
@@ -539,6 +557,7 @@ static void test_id_set(void)
 
 static const runner_test_t tests[] = {
     {"completion defaults", test_completion_defaults},
+    {"a fixed number of tokens", test_fixed_tokens},
     {"completion fields", test_completion_fields},
     {"chat", test_chat},
     {"golden prompts", test_golden_prompts},

@@ -19,6 +19,7 @@ static const akin_command_t commands[] = {
      akin_command_info},
     {"compare", "show the summaries of several runs side by side",
      akin_command_compare},
+    {"trace", "import and inspect traces of routes", akin_command_trace},
     {"bench", "measure parts of akin beside what bounds them",
      akin_command_bench},
 };

@@ -1,0 +1,19 @@
+/* trace: what its verbs share. */
+#ifndef AKIN_LAUNCH_TRACE_COMMAND_H
+#define AKIN_LAUNCH_TRACE_COMMAND_H
+
+#include <stdint.h>
+
+struct argp_state;
+
+/* The verbs; argv[0] is the full name, "akin trace info". */
+int akin_trace_import_command(int argc, char **argv);
+int akin_trace_info_command(int argc, char **argv);
+
+/** A whole number from `min` to `max`, or the end of the process with a
+ * message that names the option. */
+uint64_t akin_trace_parse_number(const char *option, const char *text,
+                                 uint64_t min, uint64_t max,
+                                 const struct argp_state *state);
+
+#endif

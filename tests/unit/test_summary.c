@@ -21,6 +21,7 @@ static akin_summary_t *create(void)
         {.name = "decode 1", .role = "decode", .rank = 3}};
     const akin_summary_params_t params = {.model = "tiny-moe",
                                           .policy = "union",
+                                          .policy_setting = "auto",
                                           .engine = "cpu",
                                           .kernel = "avx2",
                                           .ep = 1,
@@ -153,6 +154,82 @@ static void test_numbers(void)
     akin_summary_destroy(s);
 }
 
+static char *tables_of(akin_summary_t *s)
+{
+    const char *path = scratch_path("tables");
+    FILE *file = fopen(path, "w");
+    CU_ASSERT_EQUAL(akin_summary_print(s, file), AKIN_OK);
+    (void)fclose(file);
+    size_t bytes = 0;
+    char *text = scratch_read(path, &bytes);
+    scratch_remove(path);
+    return text;
+}
+
+/* Bands and refits show where the policy has them, and only there. */
+static void test_locality(void)
+{
+    static const char *const keys[] = {"mean_band_workers", "mean_similarity",
+                                       "refits"};
+    akin_summary_t *s = filled();
+    akin_policy_refits_t refits = {0};
+    akin_summary_add_choice(s, 0, 0.5);
+    akin_summary_set_refits(s, &refits);
+    json_t *json = akin_summary_json(s);
+    for (int i = 0; i < 3; i++)
+        CU_ASSERT_PTR_NULL(json_object_get(json, keys[i]));
+    json_decref(json);
+    char *text = tables_of(s);
+    CU_ASSERT_PTR_NULL(strstr(text, "locality band"));
+    CU_ASSERT_PTR_NULL(strstr(text, "refits"));
+    free(text);
+
+    akin_summary_add_choice(s, 1, 0.9);
+    akin_summary_add_choice(s, 4, 0.6);
+    refits.is_refitting = 1;
+    refits.n_started = 1;
+    akin_summary_set_refits(s, &refits);
+    json = akin_summary_json(s);
+    CHECK_NUMBER(json, "mean_band_workers", 2.5);
+    CHECK_NUMBER(json, "mean_similarity", 0.75);
+    const json_t *object = json_object_get(json, "refits");
+    CHECK_NUMBER(object, "started", 1);
+    CHECK_NUMBER(object, "installed", 0);
+    CU_ASSERT(json_is_null(json_object_get(object, "centroid_age_s")));
+    json_decref(json);
+    text = tables_of(s);
+    CU_ASSERT_PTR_NOT_NULL(strstr(text, "1, 0, 0"));
+    CU_ASSERT_PTR_NOT_NULL(strstr(text, "those of the fit file"));
+    free(text);
+
+    /* The run ends at 3 s. */
+    refits = (akin_policy_refits_t){.is_refitting = 1,
+                                    .n_started = 7,
+                                    .n_installed = 5,
+                                    .n_failed = 2,
+                                    .installed_ns = 1750 * MS,
+                                    .max_install_ns = 4200};
+    akin_summary_set_refits(s, &refits);
+    json = akin_summary_json(s);
+    object = json_object_get(json, "refits");
+    CHECK_NUMBER(object, "started", 7);
+    CHECK_NUMBER(object, "installed", 5);
+    CHECK_NUMBER(object, "failed", 2);
+    CHECK_NUMBER(object, "centroid_age_s", 1.25);
+    CHECK_NUMBER(object, "max_install_us", 4.2);
+    CU_ASSERT_STRING_EQUAL(json_string_value(json_object_get(json, "policy")),
+                           "union");
+    CU_ASSERT_STRING_EQUAL(
+        json_string_value(json_object_get(json, "policy_setting")), "auto");
+    json_decref(json);
+    text = tables_of(s);
+    CU_ASSERT_PTR_NOT_NULL(strstr(text, "7, 5, 2"));
+    CU_ASSERT_PTR_NOT_NULL(strstr(text, "1.25"));
+    CU_ASSERT_PTR_NOT_NULL(strstr(text, "union (auto)"));
+    free(text);
+    akin_summary_destroy(s);
+}
+
 /* A run in which nothing happened has no number that is none. */
 static void test_empty(void)
 {
@@ -194,12 +271,7 @@ static void test_file(void)
 static void test_tables(void)
 {
     akin_summary_t *s = filled();
-    const char *path = scratch_path("tables");
-    FILE *file = fopen(path, "w");
-    CU_ASSERT_EQUAL(akin_summary_print(s, file), AKIN_OK);
-    (void)fclose(file);
-    size_t bytes = 0;
-    char *text = scratch_read(path, &bytes);
+    char *text = tables_of(s);
     static const char *const parts[] = {"requests answered",
                                         "KV blocks refused: checksum",
                                         "workers lost",
@@ -218,7 +290,6 @@ static void test_tables(void)
     if (getenv("AKIN_SHOW") != NULL)
         (void)fputs(text, stderr);
     free(text);
-    scratch_remove(path);
     FILE *full = fopen("/dev/full", "w");
     CU_ASSERT_EQUAL(akin_summary_print(s, full), AKIN_ERR_IO);
     (void)fclose(full);
@@ -226,9 +297,8 @@ static void test_tables(void)
 }
 
 static const runner_test_t tests[] = {
-    {"numbers", test_numbers},
-    {"empty", test_empty},
-    {"file", test_file},
+    {"numbers", test_numbers}, {"locality", test_locality},
+    {"empty", test_empty},     {"file", test_file},
     {"tables", test_tables},
 };
 

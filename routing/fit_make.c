@@ -350,7 +350,7 @@ akin_status_t akin_fit_make(const akin_fit_make_params_t *params,
         weigh,         choose_layers,  form_signatures,
         find_clusters, average_decode, count_domains,
     };
-    akin_fit_report_t unwanted;
+    akin_fit_report_t unwanted = {0};
     int64_t began_ns = akin_clock_now_ns();
     maker_t maker = {
         .params = params,

@@ -72,9 +72,13 @@ static void run_job(akin_stepper_t *s)
     akin_stepper_job_t *job = &s->job;
     const size_t route_size = (size_t)c->n_layers * c->top_k;
     int64_t begin = akin_clock_now_ns();
-    uint16_t *routes = s->routes;
+    const int has_routes = s->params.count_routes || s->params.keep_routes;
+    size_t n_tokens = 0;
     for (uint32_t i = 0; i < job->n_rows; i++) {
         akin_stepper_row_t *row = &job->rows[i];
+        uint16_t *routes =
+            has_routes ? s->routes + n_tokens * route_size : NULL;
+        n_tokens += row->n_tokens;
         row->routes = s->params.keep_routes ? routes : NULL;
         s->spans[i] = (akin_engine_span_t){
             .tokens = row->tokens,
@@ -85,8 +89,6 @@ static void run_job(akin_stepper_t *s)
                 row->how != NULL ? s->logits + (size_t)i * c->vocab_size : NULL,
             .routes = routes,
         };
-        if (routes != NULL)
-            routes += row->n_tokens * route_size;
     }
     akin_engine_report_t report = {.n_distinct = s->n_distinct};
     job->status = akin_engine_step(s->params.engine, s->params.view, s->spans,

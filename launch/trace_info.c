@@ -16,13 +16,17 @@
 #include <string.h>
 
 #define N_BATCHES 1000u
-#define DOMAIN_BATCH 16u
 /* Domains that the table shows; JSON has all. */
 #define MAX_DOMAINS 20u
 
 static const uint32_t batches[] = {1, 8, 16, 64};
 
 #define N_SIZES (sizeof(batches) / sizeof(batches[0]))
+
+/* Sizes at which requests of one domain meet. */
+static const uint32_t domain_batches[] = {8, 16};
+
+#define N_DOMAIN_SIZES (sizeof(domain_batches) / sizeof(domain_batches[0]))
 
 typedef struct options {
     const char *path;
@@ -40,8 +44,8 @@ typedef struct figures {
     uint64_t bytes;
     uint32_t lengths[4]; /* min, median, p99, max */
     double distinct[N_SIZES];
-    double same_domain; /* distinct at DOMAIN_BATCH; NaN: too few requests */
-    double large_domains;
+    double one_domain[N_DOMAIN_SIZES]; /* NaN: too few requests */
+    double any_domain[N_DOMAIN_SIZES]; /* of the same requests */
     akin_route_correlation_t correlation;
     const akin_route_domain_t *domains;
     uint32_t n_domains;
@@ -135,14 +139,12 @@ static akin_status_t measure(const akin_trace_t *trace, const options_t *o,
     for (size_t i = 0; i < N_SIZES; i++)
         f->distinct[i] =
             akin_route_distinct(s, AKIN_ROUTE_ANY, batches[i], N_BATCHES);
-    f->same_domain = (double)NAN;
-    f->large_domains = (double)NAN;
-    if (f->n_domains < 2)
-        return AKIN_OK;
-    f->same_domain =
-        akin_route_distinct(s, AKIN_ROUTE_SAME_DOMAIN, DOMAIN_BATCH, N_BATCHES);
-    f->large_domains =
-        akin_route_distinct(s, AKIN_ROUTE_LARGE, DOMAIN_BATCH, N_BATCHES);
+    for (size_t i = 0; i < N_DOMAIN_SIZES; i++) {
+        f->one_domain[i] = akin_route_distinct(s, AKIN_ROUTE_SAME_DOMAIN,
+                                               domain_batches[i], N_BATCHES);
+        f->any_domain[i] = akin_route_distinct(s, AKIN_ROUTE_LARGE,
+                                               domain_batches[i], N_BATCHES);
+    }
     return AKIN_OK;
 }
 
@@ -187,6 +189,21 @@ static json_t *distinct_json(const figures_t *f)
     return list;
 }
 
+static json_t *locality_json(const figures_t *f)
+{
+    json_t *list = json_array();
+    for (size_t i = 0; i < N_DOMAIN_SIZES; i++)
+        if (json_array_append_new(
+                list, json_pack("{s:I, s:o, s:o}", "batch",
+                                (json_int_t)domain_batches[i], "same_domain",
+                                real(f->one_domain[i]), "any_domain",
+                                real(f->any_domain[i]))) != 0) {
+            json_decref(list);
+            return NULL;
+        }
+    return list;
+}
+
 static json_t *info_json(const akin_trace_t *trace, const options_t *o,
                          const figures_t *f)
 {
@@ -207,12 +224,11 @@ static json_t *info_json(const akin_trace_t *trace, const options_t *o,
         (json_int_t)f->lengths[2], "max", (json_int_t)f->lengths[3], "domains",
         domains_json(f));
     json_t *routes = json_pack(
-        "{s:I, s:I, s:o, s:{s:I, s:o, s:o}, s:{s:o, s:I, s:I, s:I}}", "seed",
+        "{s:I, s:I, s:o, s:o, s:{s:o, s:I, s:I, s:I}}", "seed",
         (json_int_t)o->seed, "batches_drawn", (json_int_t)N_BATCHES,
         "distinct_experts_per_layer", distinct_json(f), "domain_locality",
-        "batch", (json_int_t)DOMAIN_BATCH, "same_domain", real(f->same_domain),
-        "any_domain", real(f->large_domains), "prefill_decode_correlation",
-        "mean", real(f->correlation.mean), "requests",
+        locality_json(f), "prefill_decode_correlation", "mean",
+        real(f->correlation.mean), "requests",
         (json_int_t)f->correlation.n_requests, "stand_in_requests",
         (json_int_t)f->correlation.n_stand_in, "stand_in_tokens",
         (json_int_t)(f->n_unknown > 0 ? o->prompt_tokens : 0));
@@ -297,10 +313,18 @@ static int add_routes(struct libscols_table *table, const options_t *o,
                      ? add_line(table, name, "%.2f", f->distinct[i])
                      : add_line(table, name, "- (too few requests)");
     }
-    if (!failed && isfinite(f->same_domain))
-        failed = add_line(table, "  batch 16, one domain / any",
-                          "%.2f / %.2f (domains of 16 requests or more)",
-                          f->same_domain, f->large_domains);
+    for (size_t i = 0; i < N_DOMAIN_SIZES && f->n_domains > 1 && !failed; i++) {
+        char name[64];
+        (void)snprintf(name, sizeof(name), "  one domain / any, batch %u",
+                       domain_batches[i]);
+        failed = isfinite(f->one_domain[i])
+                     ? add_line(table, name,
+                                "%.2f / %.2f (domains of %u requests or more)",
+                                f->one_domain[i], f->any_domain[i],
+                                domain_batches[i])
+                     : add_line(table, name, "- (no domain has %u requests)",
+                                domain_batches[i]);
+    }
     if (failed)
         return failed;
     if (c->n_requests == 0)

@@ -1,10 +1,10 @@
-/* Trace index: JSON to records and back. */
+/* Trace index: what its JSON says, and whether that is consistent. */
 #include "routing/trace_index.h"
 
+#include "routing/trace_record.h"
 #include "routing/trace_rows.h"
 
 #include <jansson.h>
-#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -19,118 +19,6 @@ void akini_trace_index_cleanup(akini_trace_index_t *index)
     free(index->records);
     free(index->texts);
     memset(index, 0, sizeof(*index));
-}
-
-static akin_status_t read_u32(const json_t *object, const char *key,
-                              uint32_t *value_p, akin_error_t *err)
-{
-    const json_t *value = json_object_get(object, key);
-    if (value == NULL)
-        return akin_error_set(err, AKIN_ERR_FORMAT, "no \"%s\"", key);
-    if (!json_is_integer(value) || json_integer_value(value) < 0 ||
-        json_integer_value(value) > (json_int_t)UINT32_MAX)
-        return akin_error_set(err, AKIN_ERR_FORMAT,
-                              "\"%s\" is not a whole number from 0 to %u", key,
-                              UINT32_MAX);
-    *value_p = (uint32_t)json_integer_value(value);
-    return AKIN_OK;
-}
-
-/* A text that may be missing is "" then. */
-static akin_status_t read_text(const json_t *object, const char *key,
-                               int needed, const char **text_p,
-                               akin_error_t *err)
-{
-    const json_t *value = json_object_get(object, key);
-    *text_p = "";
-    if (value == NULL && !needed)
-        return AKIN_OK;
-    if (value == NULL)
-        return akin_error_set(err, AKIN_ERR_FORMAT, "no \"%s\"", key);
-    if (!json_is_string(value))
-        return akin_error_set(err, AKIN_ERR_FORMAT, "\"%s\" is not a text",
-                              key);
-    if (json_string_length(value) > AKINI_TRACE_MAX_TEXT)
-        return akin_error_set(err, AKIN_ERR_FORMAT,
-                              "\"%s\" is longer than %u bytes", key,
-                              AKINI_TRACE_MAX_TEXT);
-    *text_p = json_string_value(value);
-    if (needed && **text_p == '\0')
-        return akin_error_set(err, AKIN_ERR_FORMAT, "\"%s\" is empty", key);
-    return AKIN_OK;
-}
-
-/* What both layouts have: the place and the number of the rows. */
-static akin_status_t read_place(const json_t *json, akin_trace_record_t *record,
-                                akin_error_t *err)
-{
-    const json_t *offset = json_object_get(json, "offset");
-    if (!json_is_integer(offset) || json_integer_value(offset) < 0)
-        return akin_error_set(err, AKIN_ERR_FORMAT,
-                              "\"offset\" is not a whole number from 0 on");
-    record->offset = (uint64_t)json_integer_value(offset);
-    akin_status_t status = read_u32(json, "n_tokens", &record->n_tokens, err);
-    if (status == AKIN_OK && record->n_tokens == 0)
-        return akin_error_set(err, AKIN_ERR_FORMAT, "\"n_tokens\" is 0");
-    return status;
-}
-
-akin_status_t akini_trace_record_parse(const json_t *json,
-                                       akin_trace_record_t *record,
-                                       akin_error_t *err)
-{
-    *record = (akin_trace_record_t){.arrival_s = -1.0};
-    akin_status_t status = AKIN_OK;
-    if (!json_is_object(json))
-        return akin_error_set(err, AKIN_ERR_FORMAT, "not an object");
-    if ((status = read_text(json, "id", 1, &record->id, err)) != AKIN_OK ||
-        (status = read_text(json, "domain", 0, &record->domain, err)) !=
-            AKIN_OK ||
-        (status = read_place(json, record, err)) != AKIN_OK ||
-        (status = read_u32(json, "n_prompt", &record->n_prompt, err)) !=
-            AKIN_OK)
-        return status;
-    if (record->n_prompt > record->n_tokens)
-        return akin_error_set(err, AKIN_ERR_FORMAT,
-                              "\"n_prompt\" is %u of %u rows", record->n_prompt,
-                              record->n_tokens);
-    const json_t *arrival = json_object_get(json, "arrival_s");
-    if (arrival == NULL)
-        return AKIN_OK;
-    record->arrival_s = json_number_value(arrival);
-    if (!json_is_number(arrival) || !(record->arrival_s >= 0.0) ||
-        !isfinite(record->arrival_s))
-        return akin_error_set(err, AKIN_ERR_FORMAT,
-                              "\"arrival_s\" is not a number from 0 on");
-    return AKIN_OK;
-}
-
-/*
- * A record of a published set. Its id may be a number, which is taken as text.
- * Its prompt_tokens count tokens whose rows the data do not have.
- */
-static akin_status_t parse_foreign_record(json_t *json,
-                                          akin_trace_record_t *record,
-                                          akin_error_t *err)
-{
-    *record = (akin_trace_record_t){.arrival_s = -1.0};
-    if (!json_is_object(json))
-        return akin_error_set(err, AKIN_ERR_FORMAT, "not an object");
-    const json_t *id = json_object_get(json, "id");
-    if (json_is_integer(id)) {
-        json_t *text =
-            json_sprintf("%" JSON_INTEGER_FORMAT, json_integer_value(id));
-        if (json_object_set_new(json, "id", text) != 0)
-            return akin_error_set(err, AKIN_ERR_NOMEM, "out of memory");
-    }
-    const char *label =
-        json_object_get(json, "domain") != NULL ? "domain" : "category";
-    akin_status_t status = read_text(json, "id", 1, &record->id, err);
-    if (status == AKIN_OK)
-        status = read_text(json, label, 0, &record->domain, err);
-    if (status == AKIN_OK)
-        status = read_place(json, record, err);
-    return status;
 }
 
 static akin_status_t copy_text(const char *text, char **copy_p,
@@ -148,7 +36,7 @@ static akin_status_t read_data_name(const json_t *root, char **data_p,
                                     akin_error_t *err)
 {
     const char *name = "";
-    akin_status_t status = read_text(root, "data", 1, &name, err);
+    akin_status_t status = akini_trace_json_text(root, "data", 1, &name, err);
     if (status != AKIN_OK)
         return status;
     if (strchr(name, '/') != NULL || strcmp(name, ".") == 0 ||
@@ -175,12 +63,15 @@ static akin_status_t read_shape(const json_t *root, const char *layers,
     const char *model = "";
     akin_trace_shape_t *shape = &index->shape;
     akin_status_t status = AKIN_OK;
-    if ((status = read_text(root, "model", 0, &model, err)) != AKIN_OK ||
+    if ((status = akini_trace_json_text(root, "model", 0, &model, err)) !=
+            AKIN_OK ||
         (status = copy_text(model, &index->model, err)) != AKIN_OK ||
-        (status = read_u32(root, layers, &shape->n_layers, err)) != AKIN_OK ||
-        (status = read_u32(root, "experts", &shape->n_experts, err)) != AKIN_OK)
+        (status = akini_trace_json_u32(root, layers, &shape->n_layers, err)) !=
+            AKIN_OK ||
+        (status = akini_trace_json_u32(root, "experts", &shape->n_experts,
+                                       err)) != AKIN_OK)
         return status;
-    return read_u32(root, "top_k", &shape->top_k, err);
+    return akini_trace_json_u32(root, "top_k", &shape->top_k, err);
 }
 
 akin_status_t akini_trace_head_parse(const json_t *json,
@@ -195,7 +86,8 @@ akin_status_t akini_trace_head_parse(const json_t *json,
                               "\"format\" is not \"" AKINI_TRACE_FORMAT "\"");
     akin_status_t status = read_shape(json, "layers", index, err);
     if (status == AKIN_OK)
-        status = read_u32(json, "id_bytes", &index->shape.id_bytes, err);
+        status =
+            akini_trace_json_u32(json, "id_bytes", &index->shape.id_bytes, err);
     if (status == AKIN_OK)
         status = read_data_name(json, &index->data, err);
     if (status == AKIN_OK && stands_in != NULL && !json_is_boolean(stands_in))
@@ -274,21 +166,14 @@ static akin_status_t read_records(const json_t *list, int ours,
     for (size_t i = 0; i < n; i++) {
         json_t *json = json_array_get(list, i);
         akin_trace_record_t *record = &index->records[i];
-        akin_status_t status = ours
-                                   ? akini_trace_record_parse(json, record, err)
-                                   : parse_foreign_record(json, record, err);
+        akin_status_t status =
+            ours ? akini_trace_record_parse(json, record, err)
+                 : akini_trace_record_parse_foreign(json, record, err);
         if (status != AKIN_OK)
             return akin_error_prefix(err, status, "records[%zu]: ", i);
     }
     index->n_records = (uint32_t)n;
     return keep_texts(index, err);
-}
-
-int akini_trace_record_by_id(const void *a, const void *b)
-{
-    const akin_trace_record_t *x = *(const akin_trace_record_t *const *)a;
-    const akin_trace_record_t *y = *(const akin_trace_record_t *const *)b;
-    return strcmp(x->id, y->id);
 }
 
 static int by_offset(const void *a, const void *b)
@@ -385,23 +270,4 @@ akin_status_t akini_trace_index_parse(const char *text, size_t bytes,
     if (status != AKIN_OK)
         akini_trace_index_cleanup(index);
     return status;
-}
-
-json_t *akini_trace_record_json(const akin_trace_record_t *record)
-{
-    json_t *json = json_pack("{s:s, s:I, s:I, s:I}", "id", record->id, "offset",
-                             (json_int_t)record->offset, "n_tokens",
-                             (json_int_t)record->n_tokens, "n_prompt",
-                             (json_int_t)record->n_prompt);
-    int failed = json == NULL;
-    if (!failed && record->domain != NULL && record->domain[0] != '\0')
-        failed = json_object_set_new(json, "domain",
-                                     json_string(record->domain)) != 0;
-    if (!failed && record->arrival_s >= 0.0)
-        failed = json_object_set_new(json, "arrival_s",
-                                     json_real(record->arrival_s)) != 0;
-    if (!failed)
-        return json;
-    json_decref(json);
-    return NULL;
 }

@@ -5,8 +5,6 @@
 #include "routing/trace.h"
 
 #define AKINI_TRACE_FORMAT "akin-trace-1"
-/* Bytes of an id or a domain. */
-#define AKINI_TRACE_MAX_TEXT 4096u
 
 /** Zero is an empty index. */
 typedef struct akini_trace_index {
@@ -44,21 +42,5 @@ struct json_t *akini_trace_head_json(const akini_trace_index_t *index);
 akin_status_t akini_trace_head_parse(const struct json_t *json,
                                      akini_trace_index_t *index,
                                      akin_error_t *err) AKIN_MUST_CHECK;
-
-/** A record as it stands in an index; NULL: out of memory. */
-struct json_t *akini_trace_record_json(const akin_trace_record_t *record);
-
-/**
- * Read a record of our own format. The texts are borrowed from the JSON.
- *
- * \param[out] err  names the key.
- * \return AKIN_OK, AKIN_ERR_FORMAT
- */
-akin_status_t akini_trace_record_parse(const struct json_t *json,
-                                       akin_trace_record_t *record,
-                                       akin_error_t *err) AKIN_MUST_CHECK;
-
-/** Compare by id, for qsort() of pointers to records. */
-int akini_trace_record_by_id(const void *a, const void *b);
 
 #endif

@@ -2,6 +2,7 @@
 #include "routing/trace_journal.h"
 
 #include "base/log.h"
+#include "routing/trace_record.h"
 
 #include <jansson.h>
 #include <stdio.h>

@@ -3,6 +3,7 @@
 #define AKIN_ROUTING_TRACE_WRITER_IMPL_H
 
 #include "routing/trace_index.h"
+#include "routing/trace_record.h"
 #include "routing/trace_rows.h"
 #include "routing/trace_writer.h"
 

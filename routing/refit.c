@@ -38,6 +38,11 @@ struct akini_refit {
     const float *current;
     float *buffers[2]; /* the fit writes the one that is not current */
     float *target;
+    /* Of the fit. Kept between fits: to give a hundred megabytes back would
+     * hold up whichever thread meets a new page meanwhile. */
+    float *points;       /* [window.capacity][dim] */
+    float *fitted;       /* [n_workers][dim] */
+    uint32_t *worker_of; /* [n_workers] */
     bool has_first;
     int64_t first_ns; /* of the first signature ever */
     int64_t start_ns; /* of the last fit */
@@ -91,9 +96,10 @@ static akin_status_t fit_kmeans(void *arg, const akini_refit_input_t *input,
 
 /* Give the new centroids to the workers whose old ones they resemble. What a
  * fit of one's own wrote may be anything, so it is looked at first. */
-static akin_status_t align(const akini_refit_t *refit, const float *fitted,
-                           uint32_t *worker_of)
+static akin_status_t align(const akini_refit_t *refit)
 {
+    const float *fitted = refit->fitted;
+    uint32_t *worker_of = refit->worker_of;
     const size_t dim = refit->params.dim;
     const uint32_t n_workers = refit->params.n_workers;
     for (size_t i = 0; i < refit->n_elements; i++)
@@ -115,29 +121,21 @@ static void run_fit(akini_refit_t *refit)
 {
     const akini_window_t *window = &refit->window;
     const size_t dim = refit->params.dim;
-    float *points = calloc(window->n_pinned, dim * sizeof(*points));
-    float *fitted = calloc(refit->n_elements, sizeof(*fitted));
-    uint32_t *worker_of = calloc(refit->params.n_workers, sizeof(*worker_of));
-    akin_status_t status = AKIN_ERR_NOMEM;
-    if (points != NULL && fitted != NULL && worker_of != NULL) {
-        for (uint32_t i = 0; i < window->n_pinned; i++)
-            memcpy(points + i * dim,
-                   akini_window_vector(window, window->pinned[i]),
-                   dim * sizeof(*points));
-        const akini_refit_input_t input = {
-            .points = points,
-            .n_points = window->n_pinned,
-            .n_workers = refit->params.n_workers,
-            .dim = dim,
-            .current = refit->current,
-        };
-        status = refit->params.fit(refit->params.fit_arg, &input, fitted);
-        if (status == AKIN_OK)
-            status = align(refit, fitted, worker_of);
-    }
-    free(worker_of);
-    free(fitted);
-    free(points);
+    for (uint32_t i = 0; i < window->n_pinned; i++)
+        memcpy(refit->points + i * dim,
+               akini_window_vector(window, window->pinned[i]),
+               dim * sizeof(*refit->points));
+    const akini_refit_input_t input = {
+        .points = refit->points,
+        .n_points = window->n_pinned,
+        .n_workers = refit->params.n_workers,
+        .dim = dim,
+        .current = refit->current,
+    };
+    akin_status_t status =
+        refit->params.fit(refit->params.fit_arg, &input, refit->fitted);
+    if (status == AKIN_OK)
+        status = align(refit);
     atomic_store_explicit(&refit->state, status == AKIN_OK ? FITTED : FAILED,
                           memory_order_release);
 }
@@ -205,6 +203,12 @@ akin_status_t akini_refit_create(const akini_refit_params_t *params,
     }
     if (akini_window_init(&refit->window, n_entries, params->dim) != AKIN_OK)
         goto err_destroy;
+    refit->points = calloc(n_entries, params->dim * sizeof(float));
+    refit->fitted = calloc(refit->n_elements, sizeof(float));
+    refit->worker_of = calloc(params->n_workers, sizeof(*refit->worker_of));
+    if (refit->points == NULL || refit->fitted == NULL ||
+        refit->worker_of == NULL)
+        goto err_destroy;
     if (!params->is_inline && start_thread(refit) != AKIN_OK)
         goto err_destroy;
     *refit_p = refit;
@@ -227,6 +231,9 @@ void akini_refit_destroy(akini_refit_t *refit)
     if (refit->has_wake)
         (void)sem_destroy(&refit->wake);
     akini_window_cleanup(&refit->window);
+    free(refit->points);
+    free(refit->fitted);
+    free(refit->worker_of);
     free(refit->buffers[0]);
     free(refit->buffers[1]);
     free(refit);

@@ -24,6 +24,7 @@
 /* Of the softmax over cosines that mixes the clusters' decode rates. */
 #define SHARPNESS 20.0f
 #define MIN_WEIGHT 1e-3f
+#define MIN_EXPONENT -7.0f /* exp of less is surely below that */
 
 typedef struct worker_state {
     float *sum;  /* [padded] S */
@@ -135,47 +136,47 @@ static double marginal_cost(const akin_cost_line_t *line,
 }
 
 /* The mean decode rate of the clusters most similar to the request: a softmax
- * over the cosines; clusters far behind the nearest weigh nothing. */
-static const float *mix_prior(union_state_t *state)
+ * over the cosines; clusters far behind the nearest weigh nothing. All but the
+ * last few are mixed here, those where the mixture is used. */
+static akini_union_mixture_t mix_prior(union_state_t *state)
 {
     const float *scores = state->locality.scores;
     float nearest = -INFINITY;
     for (uint32_t k = 0; k < state->n_workers; k++)
         nearest = fmaxf(nearest, scores[k]);
-    memset(state->mixed, 0, state->cells * sizeof(*state->mixed));
+    akini_union_mixture_t mixture = {.scale = 1.0f};
     float total = 0.0f;
-    const float *rows[AKINI_UNION_MIX_ROWS];
-    float weights[AKINI_UNION_MIX_ROWS];
-    uint32_t n_rows = 0;
     for (uint32_t k = 0; k < state->n_workers; k++) {
-        float weight = expf(SHARPNESS * (scores[k] - nearest));
+        /* A cheap bound first: few clusters pass it where there are many. */
+        float behind = SHARPNESS * (scores[k] - nearest);
+        float weight = behind < MIN_EXPONENT ? 0.0f : expf(behind);
         if (weight < MIN_WEIGHT)
             continue;
+        if (mixture.n_rows == AKINI_UNION_MIX_ROWS) {
+            akini_union_mix(&mixture, state->mixed, state->cells);
+            mixture.sum = state->mixed;
+            mixture.n_rows = 0;
+        }
         total += weight;
-        rows[n_rows] = state->pbar + k * state->cells;
-        weights[n_rows++] = weight;
-        if (n_rows < AKINI_UNION_MIX_ROWS)
-            continue;
-        akini_union_mix(state->mixed, rows, weights, n_rows, state->cells);
-        n_rows = 0;
+        mixture.rows[mixture.n_rows] = state->pbar + k * state->cells;
+        mixture.weights[mixture.n_rows++] = weight;
     }
-    if (n_rows > 0)
-        akini_union_mix(state->mixed, rows, weights, n_rows, state->cells);
-    akini_union_scale(state->mixed, 1.0f / total, state->cells);
-    return state->mixed;
+    mixture.scale = 1.0f / total;
+    return mixture;
 }
 
 static void expect_rates(union_state_t *state,
                          const akin_policy_request_t *request)
 {
     const uint16_t *counts = request->n_tokens > 0 ? request->counts : NULL;
-    const float *prior = state->prior;
+    akini_union_mixture_t prior = {
+        .rows = {state->prior}, .weights = {1.0f}, .n_rows = 1, .scale = 1.0f};
     float kappa = AKINI_UNION_KAPPA;
     if (state->pbar != NULL) {
         prior = mix_prior(state);
         kappa = AKINI_UNION_FIT_KAPPA;
     }
-    akini_union_rates(counts, prior, state->rates, state->cells,
+    akini_union_rates(counts, &prior, state->rates, state->cells,
                       (float)request->n_tokens, kappa);
 }
 

@@ -17,21 +17,90 @@
 /* exp of less is no longer a normal float: the expert is surely active. */
 #define MIN_EXPONENT -87.0f
 
-AKINI_CLONES void akini_union_rates(const uint16_t *restrict counts,
-                                    const float *restrict prior,
-                                    float *restrict rates, size_t cells,
-                                    float n_tokens, float kappa)
+/* One vector of a mixture; inlined with a constant n_rows. */
+AKINI_INLINE void mix_lanes(const akini_union_mixture_t *m,
+                            const uint32_t n_rows, size_t at,
+                            akini_lanes_t *out)
 {
-    if (counts == NULL) {
-        for (size_t i = 0; i < cells; i++)
-            rates[i] = prior[i] > MAX_RATE ? MAX_RATE : prior[i];
-        return;
+    akini_lanes_t value = {0.0f};
+    if (m->sum != NULL)
+        value = *(const akini_lanes_t *)(m->sum + at);
+    for (uint32_t r = 0; r < n_rows; r++)
+        value += m->weights[r] * *(const akini_lanes_t *)(m->rows[r] + at);
+    *out = value * m->scale;
+}
+
+static float mix_cell(const akini_union_mixture_t *m, size_t at)
+{
+    float value = m->sum != NULL ? m->sum[at] : 0.0f;
+    for (uint32_t r = 0; r < m->n_rows; r++)
+        value += m->weights[r] * m->rows[r][at];
+    return value * m->scale;
+}
+
+AKINI_INLINE void mix(const akini_union_mixture_t *m, const uint32_t n_rows,
+                      float *sum, size_t cells)
+{
+    size_t whole = cells - cells % AKINI_LANES;
+    for (size_t i = 0; i < whole; i += AKINI_LANES)
+        mix_lanes(m, n_rows, i, (akini_lanes_t *)(sum + i));
+    for (size_t i = whole; i < cells; i++)
+        sum[i] = mix_cell(m, i);
+}
+
+AKINI_CLONES void akini_union_mix(const akini_union_mixture_t *mixture,
+                                  float *sum, size_t cells)
+{
+    const akini_union_mixture_t m = *mixture;
+    if (m.n_rows == AKINI_UNION_MIX_ROWS)
+        mix(&m, AKINI_UNION_MIX_ROWS, sum, cells);
+    else
+        mix(&m, m.n_rows, sum, cells);
+}
+
+AKINI_INLINE void rates_of(const uint16_t *counts,
+                           const akini_union_mixture_t *m,
+                           const uint32_t n_rows, float *rates, size_t cells,
+                           float scale, float kappa)
+{
+    const akini_lanes_t most = (akini_lanes_t){0.0f} + MAX_RATE;
+    size_t whole = cells - cells % AKINI_LANES;
+    for (size_t i = 0; i < whole; i += AKINI_LANES) {
+        akini_lanes_t rate;
+        mix_lanes(m, n_rows, i, &rate);
+        if (counts != NULL) {
+            akini_lanes_t count = __builtin_convertvector(
+                __builtin_convertvector(
+                    *(const akini_lanes_count_t *)(counts + i),
+                    akini_lanes_int_t),
+                akini_lanes_t);
+            rate = (count + kappa * rate) * scale;
+        }
+        akini_lanes_bits_t over = (akini_lanes_bits_t)(rate > most);
+        *(akini_lanes_bits_t *)(rates + i) = ((akini_lanes_bits_t)most & over) |
+                                             ((akini_lanes_bits_t)rate & ~over);
     }
-    float scale = 1.0f / (n_tokens + kappa);
-    for (size_t i = 0; i < cells; i++) {
-        float rate = ((float)counts[i] + kappa * prior[i]) * scale;
+    for (size_t i = whole; i < cells; i++) {
+        float rate = mix_cell(m, i);
+        if (counts != NULL)
+            rate = ((float)counts[i] + kappa * rate) * scale;
         rates[i] = rate > MAX_RATE ? MAX_RATE : rate;
     }
+}
+
+AKINI_CLONES void akini_union_rates(const uint16_t *counts,
+                                    const akini_union_mixture_t *prior,
+                                    float *rates, size_t cells, float n_tokens,
+                                    float kappa)
+{
+    const akini_union_mixture_t m = *prior;
+    float scale = 1.0f / (n_tokens + kappa);
+    if (m.n_rows == AKINI_UNION_MIX_ROWS)
+        rates_of(counts, &m, AKINI_UNION_MIX_ROWS, rates, cells, scale, kappa);
+    else if (m.n_rows == 1)
+        rates_of(counts, &m, 1, rates, cells, scale, kappa);
+    else
+        rates_of(counts, &m, m.n_rows, rates, cells, scale, kappa);
 }
 
 /*
@@ -70,48 +139,6 @@ AKINI_CLONES void akini_union_surprise(const float *restrict rates,
             e * LN2_HIGH + (2.0f * s + (2.0f * s * series + e * LN2_LOW));
         *(akini_lanes_t *)(surprise + i) = 0.0f - (log_u + fix);
     }
-}
-
-/* Inlined with a constant n_rows. */
-AKINI_INLINE void mix(float *restrict sum, const float *const *rows,
-                      const float *weights, const uint32_t n_rows, size_t cells)
-{
-    size_t whole = cells - cells % AKINI_LANES;
-    for (size_t i = 0; i < whole; i += AKINI_LANES) {
-        akini_lanes_t value = *(const akini_lanes_t *)(sum + i);
-        for (uint32_t r = 0; r < n_rows; r++)
-            value += weights[r] * *(const akini_lanes_t *)(rows[r] + i);
-        *(akini_lanes_t *)(sum + i) = value;
-    }
-    for (size_t i = whole; i < cells; i++)
-        for (uint32_t r = 0; r < n_rows; r++)
-            sum[i] += weights[r] * rows[r][i];
-}
-
-AKINI_CLONES void akini_union_mix(float *restrict sum, const float *const *rows,
-                                  const float *weights, uint32_t n_rows,
-                                  size_t cells)
-{
-    switch (n_rows) {
-    case 1:
-        mix(sum, rows, weights, 1, cells);
-        break;
-    case 2:
-        mix(sum, rows, weights, 2, cells);
-        break;
-    case 3:
-        mix(sum, rows, weights, 3, cells);
-        break;
-    default:
-        mix(sum, rows, weights, AKINI_UNION_MIX_ROWS, cells);
-        break;
-    }
-}
-
-AKINI_CLONES void akini_union_scale(float *values, float factor, size_t cells)
-{
-    for (size_t i = 0; i < cells; i++)
-        values[i] *= factor;
 }
 
 AKINI_CLONES void akini_union_add(float *restrict sum,

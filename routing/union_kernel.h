@@ -22,16 +22,36 @@ static inline size_t akini_union_padded(size_t cells)
     return (cells + AKINI_LANES - 1) / AKINI_LANES * AKINI_LANES;
 }
 
+/** Rows of rates that a kernel mixes at once. */
+#define AKINI_UNION_MIX_ROWS 4
+
+/**
+ * A weighted mean of rows of rates, row by row in each cell:
+ * (sum + weights[0] * rows[0] + weights[1] * rows[1] + ...) * scale.
+ */
+typedef struct akini_union_mixture {
+    const float *sum; /* [cells] of rows mixed before, or NULL: 0 */
+    const float *rows[AKINI_UNION_MIX_ROWS]; /* [n_rows] of [cells] */
+    float weights[AKINI_UNION_MIX_ROWS];
+    uint32_t n_rows; /* 1 to AKINI_UNION_MIX_ROWS */
+    float scale;
+} akini_union_mixture_t;
+
+/** sum = the mixture's; it may be the sum that the mixture starts from. */
+void akini_union_mix(const akini_union_mixture_t *mixture, float *sum,
+                     size_t cells);
+
 /**
  * Chance that one decode token activates each expert:
  * (counts + kappa * prior) / (n_tokens + kappa), at most 1 - 1e-6
  * (ALGORITHMS.md 5).
  *
  * \param[in]  counts  [cells] prompt counts, or NULL: the prior alone.
- * \param[in]  prior   [cells] chances.
+ * \param[in]  prior   mixture of chances.
  * \param[out] rates   [cells]; the padding is left alone.
  */
-void akini_union_rates(const uint16_t *counts, const float *prior, float *rates,
+void akini_union_rates(const uint16_t *counts,
+                       const akini_union_mixture_t *prior, float *rates,
                        size_t cells, float n_tokens, float kappa);
 
 /**
@@ -41,22 +61,6 @@ void akini_union_rates(const uint16_t *counts, const float *prior, float *rates,
  * \param[out] surprise  [padded]
  */
 void akini_union_surprise(const float *rates, float *surprise, size_t padded);
-
-/** Rows that akini_union_mix() takes at once. */
-#define AKINI_UNION_MIX_ROWS 4
-
-/**
- * sum += weights[r] * rows[r], row by row in each cell.
- *
- * \param[in] rows     [n_rows] pointers to [cells].
- * \param[in] weights  [n_rows]
- * \param[in] n_rows   1 to AKINI_UNION_MIX_ROWS.
- */
-void akini_union_mix(float *sum, const float *const *rows, const float *weights,
-                     uint32_t n_rows, size_t cells);
-
-/** values *= factor. */
-void akini_union_scale(float *values, float factor, size_t cells);
 
 /** sum += surprise. */
 void akini_union_add(float *sum, const float *surprise, size_t padded);

@@ -34,12 +34,14 @@ static void test_rates(void)
     const uint16_t counts[4] = {0, 10, 40, 50};
     const float prior[4] = {0.5f, 0.25f, 0.0f, 1.0f};
     float rates[4];
-    akini_union_rates(counts, prior, rates, 4, 42.0f, 8.0f);
+    const akini_union_mixture_t alone = {
+        .rows = {prior}, .weights = {1.0f}, .n_rows = 1, .scale = 1.0f};
+    akini_union_rates(counts, &alone, rates, 4, 42.0f, 8.0f);
     CU_ASSERT_DOUBLE_EQUAL(rates[0], 0.08, 1e-7);
     CU_ASSERT_DOUBLE_EQUAL(rates[1], 0.24, 1e-7);
     CU_ASSERT_DOUBLE_EQUAL(rates[2], 0.80, 1e-7);
     CU_ASSERT_EQUAL(rates[3], 1.0f - 1e-6f);
-    akini_union_rates(NULL, prior, rates, 4, 42.0f, 8.0f);
+    akini_union_rates(NULL, &alone, rates, 4, 42.0f, 8.0f);
     CU_ASSERT_EQUAL(rates[0], 0.5f);
     CU_ASSERT_EQUAL(rates[3], 1.0f - 1e-6f);
 }
@@ -108,29 +110,51 @@ static void test_add_and_subtract(void)
         CU_ASSERT_EQUAL(sum[i], fmaxf(before[i] - part[i], 0.0f));
 }
 
-/* Rows together give what they give one after the other. */
+/* Rows together give what they give one after the other, in rates, too. */
 static void test_mix(void)
 {
-    static float values[AKINI_UNION_MIX_ROWS][N], sum[N], expected[N];
-    const float weights[AKINI_UNION_MIX_ROWS] = {0.7f, 1.0f, 1e-3f, 0.31f};
-    const float *rows[AKINI_UNION_MIX_ROWS];
-    for (int r = 0; r < AKINI_UNION_MIX_ROWS; r++) {
-        rows[r] = values[r];
-        for (int i = 0; i < N; i++)
-            values[r][i] = (float)akin_rng_uniform(9, (uint64_t)r, (uint64_t)i);
+    enum { ROWS = AKINI_UNION_MIX_ROWS };
+    static float values[ROWS][N], start[N], sum[N], expected[N], rates[N];
+    static uint16_t counts[N];
+    akini_union_mixture_t m = {.weights = {0.7f, 1.0f, 1e-3f, 0.31f}};
+    for (uint64_t i = 0; i < N; i++) {
+        for (uint64_t r = 0; r < ROWS; r++)
+            values[r][i] = (float)akin_rng_uniform(9, r, i);
+        start[i] = (float)akin_rng_uniform(9, 7, i);
+        counts[i] = (uint16_t)akin_rng_below(9, 8, i, 65536);
     }
-    for (uint32_t n_rows = 1; n_rows <= AKINI_UNION_MIX_ROWS; n_rows++)
+    for (int r = 0; r < ROWS; r++)
+        m.rows[r] = values[r];
+    for (m.n_rows = 1; m.n_rows <= ROWS; m.n_rows++)
         for (size_t n = N - 17; n <= N; n++) {
-            for (int i = 0; i < N; i++)
-                sum[i] = expected[i] = 0.25f;
-            for (uint32_t r = 0; r < n_rows; r++)
-                for (size_t i = 0; i < n; i++) {
-                    volatile float product = weights[r] * values[r][i];
-                    expected[i] += product;
+            m.sum = n % 2 == 0 ? start : NULL;
+            m.scale = n % 3 == 0 ? 1.0f : 0.37f;
+            memset(sum, 0, sizeof(sum));
+            memset(rates, 0, sizeof(rates));
+            size_t differ = 0;
+            akini_union_mix(&m, sum, n);
+            akini_union_rates(counts, &m, rates, n, 30000.0f, 64.0f);
+            for (size_t i = 0; i < n; i++) {
+                volatile float value = m.sum != NULL ? start[i] : 0.0f;
+                for (uint32_t r = 0; r < m.n_rows; r++) {
+                    volatile float product = m.weights[r] * values[r][i];
+                    value += product;
                 }
-            akini_union_mix(sum, rows, weights, n_rows, n);
-            CU_ASSERT_EQUAL(memcmp(sum, expected, sizeof(sum)), 0);
+                expected[i] = value * m.scale;
+                volatile float rate = 64.0f * expected[i];
+                rate = ((float)counts[i] + rate) * (1.0f / 30064.0f);
+                differ += rates[i] != fminf(rate, 1.0f - 1e-6f);
+                differ += sum[i] != expected[i];
+            }
+            CU_ASSERT_EQUAL(differ, 0);
+            CU_ASSERT(n == N || (sum[n] == 0.0f && rates[n] == 0.0f));
         }
+    /* Into the sum that it starts from. */
+    m.n_rows = 2;
+    m.sum = start;
+    akini_union_mix(&m, sum, N);
+    akini_union_mix(&m, start, N);
+    CU_ASSERT_EQUAL(memcmp(sum, start, sizeof(sum)), 0);
 }
 
 static const runner_test_t tests[] = {

@@ -82,7 +82,7 @@ static uint32_t choose_static(const akin_policy_t *policy,
                               const uint8_t *eligible)
 {
     eldr_state_t *state = policy->self;
-    akini_locality_score(&state->locality, request->counts);
+    akini_locality_scores(&state->locality, request->counts);
     return choose_in_band(policy, eligible);
 }
 

@@ -19,6 +19,8 @@ static const akin_command_t benches[] = {
      akin_bench_step_command},
     {"kv", "reads of KV blocks from another rank beside bare UCX",
      akin_bench_kv_command},
+    {"route", "routing decisions beside a plain read of the workers' arrays",
+     akin_bench_route_command},
 };
 
 #define N_BENCHES (sizeof(benches) / sizeof(benches[0]))
@@ -36,6 +38,15 @@ static double median(const double *values, uint32_t n)
     qsort(sorted, n, sizeof(*sorted), compare_doubles);
     return n % 2 != 0 ? sorted[n / 2]
                       : 0.5 * (sorted[n / 2 - 1] + sorted[n / 2]);
+}
+
+double akin_bench_quantile(const double *values, uint32_t n, double q)
+{
+    double sorted[AKIN_BENCH_MAX_ROUNDS];
+    memcpy(sorted, values, n * sizeof(*values));
+    qsort(sorted, n, sizeof(*sorted), compare_doubles);
+    uint32_t rank = (uint32_t)(q * n);
+    return sorted[rank < n ? rank : n - 1];
 }
 
 void akin_bench_medians(const akin_bench_rounds_t *rounds,

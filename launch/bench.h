@@ -30,6 +30,10 @@ typedef struct akin_bench_medians {
 void akin_bench_medians(const akin_bench_rounds_t *rounds,
                         akin_bench_medians_t *medians_p);
 
+/** The value that a share `q` of the others is below; n is 1 to
+ * AKIN_BENCH_MAX_ROUNDS. */
+double akin_bench_quantile(const double *values, uint32_t n, double q);
+
 /** A piece of memory. */
 typedef struct akin_bench_piece {
     const void *data;
@@ -58,5 +62,6 @@ size_t akin_bench_parse_list(const char *text, uint32_t limit, uint32_t *values,
 int akin_bench_experts_command(int argc, char **argv);
 int akin_bench_step_command(int argc, char **argv);
 int akin_bench_kv_command(int argc, char **argv);
+int akin_bench_route_command(int argc, char **argv);
 
 #endif

@@ -26,6 +26,11 @@ typedef struct akin_kmeans_result {
     uint32_t n_rounds;
     double cost; /* of the last assignment: sum of 1 - x . c */
     bool has_converged;
+    /* Parts of the time; the rest of it is spent on checks. */
+    double start_s;    /* drawing the first centroids */
+    double products_s; /* points x centroids, over all rounds */
+    double assign_s;   /* transportation problems */
+    double move_s;     /* new centroids */
 } akin_kmeans_result_t;
 
 /**

@@ -2,7 +2,9 @@
  * two requests decode. */
 #include "routing/layer_mask.h"
 
+#include "base/clock.h"
 #include "base/rng.h"
+#include "routing/dot.h"
 #include "routing/ranking.h"
 
 #include <math.h>
@@ -31,6 +33,9 @@ typedef struct search {
     double *ranks;    /* [n_pairs] of the signatures' distances */
     double *target;   /* [n_pairs] of the decode counts' distances */
     bool *is_chosen;  /* [n_layers] */
+    float *rows;      /* [n_requests][n_experts] one layer, weighted */
+    double *squares;  /* [n_requests] of those rows */
+    double ranking_s; /* spent on ranking */
     akin_ranking_t *ranking;
 } search_t;
 
@@ -52,6 +57,8 @@ uint32_t akin_layer_mask_draw(uint32_t n_requests, uint32_t n_draws,
 static void destroy_search(search_t *search)
 {
     akin_ranking_destroy(search->ranking);
+    free(search->squares);
+    free(search->rows);
     free(search->is_chosen);
     free(search->layers);
     free(search->values);
@@ -66,8 +73,12 @@ static akin_status_t init_search(search_t *search,
     search->values = calloc(3 * n_layers + 6, n_pairs * sizeof(double));
     search->layers = calloc(n_layers, sizeof(*search->layers));
     search->is_chosen = calloc(n_layers, sizeof(*search->is_chosen));
+    search->rows =
+        calloc(params->n_requests, params->n_experts * sizeof(*search->rows));
+    search->squares = calloc(params->n_requests, sizeof(*search->squares));
     if (search->values == NULL || search->layers == NULL ||
-        search->is_chosen == NULL)
+        search->is_chosen == NULL || search->rows == NULL ||
+        search->squares == NULL)
         return AKIN_ERR_NOMEM;
     double *next = search->values;
     for (size_t l = 0; l <= n_layers; l++, next += 3 * n_pairs) {
@@ -83,28 +94,40 @@ static akin_status_t init_search(search_t *search,
     return akin_ranking_create(params->n_pairs, &search->ranking);
 }
 
-/* Add the products of some cells of every pair's two requests. */
-static void add_products(const akin_layer_mask_params_t *params,
-                         const uint16_t *counts, const float *weights,
-                         size_t first, size_t n, products_t *out)
+static double seconds_since(int64_t begin_ns)
 {
-    size_t cells = (size_t)params->n_layers * params->n_experts;
-    for (uint32_t p = 0; p < params->n_pairs; p++) {
-        const uint16_t *l = counts + params->left[p] * cells + first;
-        const uint16_t *r = counts + params->right[p] * cells + first;
-        double dot = 0.0, ll = 0.0, rr = 0.0;
-        for (size_t i = 0; i < n; i++) {
-            double weight = weights != NULL ? (double)weights[first + i] : 1.0;
-            double x = weight * l[i];
-            double y = weight * r[i];
-            dot += x * y;
-            ll += x * x;
-            rr += y * y;
-        }
-        out->dot[p] += dot;
-        out->ll[p] += ll;
-        out->rr[p] += rr;
+    return (double)(akin_clock_now_ns() - begin_ns) / (double)AKIN_NS_PER_S;
+}
+
+/* Add the products of a layer of every pair's two requests. */
+static void add_products(search_t *search, const uint16_t *counts,
+                         const float *weights, uint32_t layer, products_t *out)
+{
+    const akin_layer_mask_params_t *params = search->params;
+    const size_t n = params->n_experts;
+    const size_t cells = (size_t)params->n_layers * n;
+    const size_t first = layer * n;
+    for (uint32_t i = 0; i < params->n_requests; i++) {
+        const uint16_t *from = counts + i * cells + first;
+        float *row = search->rows + i * n;
+        for (size_t e = 0; e < n; e++)
+            row[e] = weights != NULL ? weights[first + e] * (float)from[e]
+                                     : (float)from[e];
+        search->squares[i] = akini_dot(row, row, n);
     }
+    for (uint32_t p = 0; p < params->n_pairs; p++) {
+        uint32_t l = params->left[p], r = params->right[p];
+        out->dot[p] += akini_dot(search->rows + l * n, search->rows + r * n, n);
+        out->ll[p] += search->squares[l];
+        out->rr[p] += search->squares[r];
+    }
+}
+
+static void rank(search_t *search, double *ranks)
+{
+    int64_t begin = akin_clock_now_ns();
+    akin_ranking_centred(search->ranking, search->distance, ranks);
+    search->ranking_s += seconds_since(begin);
 }
 
 /* Rank the decode counts' distances; false if they do not vary. */
@@ -112,13 +135,13 @@ static bool rank_target(search_t *search)
 {
     const akin_layer_mask_params_t *params = search->params;
     products_t *sum = &search->chosen; /* not in use yet */
-    size_t n = (size_t)params->n_layers * params->n_experts;
-    add_products(params, params->decode, NULL, 0, n, sum);
+    for (uint32_t l = 0; l < params->n_layers; l++)
+        add_products(search, params->decode, NULL, l, sum);
     for (uint32_t p = 0; p < params->n_pairs; p++) {
         double norm = sqrt(sum->ll[p]) * sqrt(sum->rr[p]);
         search->distance[p] = 1.0 - sum->dot[p] / fmax(norm, EPSILON);
     }
-    akin_ranking_centred(search->ranking, search->distance, search->target);
+    rank(search, search->target);
     memset(sum->dot, 0, 3 * (size_t)params->n_pairs * sizeof(double));
     for (uint32_t p = 0; p < params->n_pairs; p++)
         if (search->target[p] != 0.0)
@@ -137,7 +160,7 @@ static double rho_with(search_t *search, uint32_t layer)
                                         sqrt((sum->ll[p] + one->ll[p]) *
                                                  (sum->rr[p] + one->rr[p]) +
                                              EPSILON);
-    akin_ranking_centred(search->ranking, search->distance, search->ranks);
+    rank(search, search->ranks);
     return akin_ranking_correlate(search->ranks, search->target, n);
 }
 
@@ -214,6 +237,8 @@ akin_status_t akin_layer_mask_search(const akin_layer_mask_params_t *params,
     if (status != AKIN_OK)
         return status;
     search_t search = {0};
+    akin_layer_mask_result_t result = {0};
+    int64_t begin = akin_clock_now_ns();
     status = init_search(&search, params);
     if (status != AKIN_OK) {
         (void)akin_error_set(err, status,
@@ -228,10 +253,15 @@ akin_status_t akin_layer_mask_search(const akin_layer_mask_params_t *params,
                                 params->n_pairs);
     } else {
         for (uint32_t l = 0; l < params->n_layers; l++)
-            add_products(params, params->prefill, params->idf,
-                         (size_t)l * params->n_experts, params->n_experts,
+            add_products(&search, params->prefill, params->idf, l,
                          &search.layers[l]);
-        run_search(&search, order, rho, mask, result_p);
+        result.products_s = seconds_since(begin);
+        begin = akin_clock_now_ns();
+        search.ranking_s = 0.0;
+        run_search(&search, order, rho, mask, &result);
+        result.search_s = seconds_since(begin);
+        result.ranking_s = search.ranking_s;
+        *result_p = result;
     }
     destroy_search(&search);
     return status;

@@ -43,6 +43,7 @@ typedef struct akin_fit {
                          decode token activates the expert; or NULL */
     double rho;       /* of the signatures; NaN: unknown */
     double tau;       /* chosen by replay; NaN: none was */
+    double pull;      /* likewise */
     uint64_t seed;
     akin_fit_domain_t *domains; /* [n_domains], most requests first */
     uint32_t n_domains;
@@ -60,7 +61,7 @@ akin_signature_form_t akin_fit_form(const akin_fit_t *fit);
 /**
  * Read a fit file: JSON in the format of the ELDR artifact
  * (arXiv 2607.00466), whose keys are `L`, `e`, `k`, `layer_mask`, `variant`,
- * `sig_idf`, `centroids`, `seed`, `fit_peak_rho`; ours adds `top_k`, `tau`,
+ * `sig_idf`, `centroids`, `seed`, `fit_peak_rho`; ours adds `top_k`, `tau`, `pull`,
  * `pbar` and `domains`. Layers rise in the mask, none twice, as the artifact
  * has it; `sig_idf` holds the masked layers alone and becomes 0 elsewhere.
  * Centroids whose length is within 0.001 of 1 are scaled to 1. Unknown keys

@@ -265,6 +265,7 @@ static void put_fit(writer_t *writer, const akin_fit_t *fit)
                                     : json_integer((json_int_t)fit->seed));
     put_double(writer, "fit_peak_rho", fit->rho);
     put_double(writer, "tau", fit->tau);
+    put_double(writer, "pull", fit->pull);
     if (fit->n_domains > 0)
         put_entry(writer, "domains", domains_json(fit));
     if (has_idf)

@@ -68,6 +68,7 @@ static akin_status_t begin(maker_t *maker)
         .variant = maker->params->variant,
         .rho = NAN,
         .tau = NAN,
+        .pull = NAN,
         .seed = maker->params->seed,
     };
     if (c->model != NULL && (maker->fit->model = strdup(c->model)) == NULL)

@@ -335,6 +335,8 @@ static akin_status_t read_origin(const akini_fit_json_t *json, akin_fit_t *fit)
                                      1.0 + MAX_OFF_RHO, &fit->rho);
     if (status == AKIN_OK)
         status = akini_fit_json_real(json, "tau", 0.0, DBL_MAX, &fit->tau);
+    if (status == AKIN_OK)
+        status = akini_fit_json_real(json, "pull", 0.0, DBL_MAX, &fit->pull);
     if (status != AKIN_OK)
         return status;
     fit->n_requests = (uint32_t)n_requests;
@@ -359,6 +361,7 @@ akin_status_t akin_fit_parse(const char *text, size_t bytes, const char *name,
     const akini_fit_json_t json = {.root = root, .name = name, .err = err};
     fit->rho = NAN;
     fit->tau = NAN;
+    fit->pull = NAN;
     for (size_t i = 0;
          status == AKIN_OK && i < sizeof(steps) / sizeof(steps[0]); i++)
         status = steps[i](&json, fit);

@@ -26,17 +26,18 @@ static void note_oom(bool *oom)
 #define MAX_CELLS (1u << 24)
 
 static const akini_policy_ops_t *const policies[] = {
-    &akini_policy_random, &akini_policy_rr,     &akini_policy_jsq,
-    &akini_policy_p2c,    &akini_policy_domain, &akini_policy_eldr_static,
-    &akini_policy_eldr,   &akini_policy_union,  &akini_policy_union_band,
+    &akini_policy_random,     &akini_policy_rr,     &akini_policy_jsq,
+    &akini_policy_p2c,        &akini_policy_domain, &akini_policy_eldr_static,
+    &akini_policy_eldr,       &akini_policy_union,  &akini_policy_union_band,
+    &akini_policy_union_pull,
 };
 
 enum { N_POLICIES = sizeof(policies) / sizeof(policies[0]) };
 
 /* In the order of the table above; a test holds the two together. */
 const char *const akin_policy_names[] = {
-    "random",      "rr",   "jsq",   "p2c",        "domain",
-    "eldr-static", "eldr", "union", "union-band", NULL};
+    "random", "rr",    "jsq",        "p2c",        "domain", "eldr-static",
+    "eldr",   "union", "union-band", "union-pull", NULL};
 
 static const akini_policy_ops_t *find_ops(const char *name, akin_error_t *err)
 {
@@ -53,7 +54,7 @@ static const akini_policy_ops_t *find_ops(const char *name, akin_error_t *err)
         (void)akin_error_set(err, AKIN_ERR_INVALID,
                              "no routing policy \"%s\"; choose one of random, "
                              "rr, jsq, p2c, domain, eldr-static, eldr, union, "
-                             "union-band",
+                             "union-band, union-pull",
                              name);
     return NULL;
 }
@@ -99,6 +100,11 @@ static akin_status_t check_fit(const akini_policy_ops_t *ops,
                               "routing policy %s: tau is %g, must be finite "
                               "and not negative",
                               ops->name, params->tau);
+    if (!(params->pull >= 0.0 && isfinite(params->pull)))
+        return akin_error_set(err, AKIN_ERR_INVALID,
+                              "routing policy %s: pull is %g, must be finite "
+                              "and not negative",
+                              ops->name, params->pull);
     if (params->fit == NULL)
         return AKIN_OK;
     return akin_fit_match(params->fit, params->n_workers, params->n_layers,

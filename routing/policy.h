@@ -16,6 +16,10 @@ extern "C" {
 
 typedef struct akin_policy akin_policy_t;
 
+/** What `tau` and `pull` are where nothing better is known. */
+#define AKIN_POLICY_TAU 0.1
+#define AKIN_POLICY_PULL 0.16
+
 typedef struct akin_policy_params {
     uint32_t n_workers;
     uint32_t n_layers;
@@ -24,6 +28,9 @@ typedef struct akin_policy_params {
     uint64_t seed;         /* random, jsq ties, p2c */
     const akin_fit_t *fit; /* borrowed, outlives the policy; NULL: none */
     double tau;            /* width of the locality band, cosine, >= 0 */
+    double pull;           /* of the nearest centroids: what a cosine of 1 is
+                              worth, in steps that activate every expert; >= 0
+                              */
     int refit_inline;      /* a refit runs inside the decision that starts it,
                               not on a thread: for replays, whose clock is not
                               the world's */
@@ -63,7 +70,7 @@ typedef struct akin_policy_step {
 
 /**
  * Names of the policies, NULL-terminated: "random", "rr", "jsq", "p2c",
- * "domain", "eldr-static", "eldr", "union", "union-band".
+ * "domain", "eldr-static", "eldr", "union", "union-band", "union-pull".
  */
 extern const char *const akin_policy_names[];
 

@@ -80,6 +80,7 @@ extern const akini_policy_ops_t akini_policy_eldr_static;
 extern const akini_policy_ops_t akini_policy_eldr;
 extern const akini_policy_ops_t akini_policy_union;
 extern const akini_policy_ops_t akini_policy_union_band;
+extern const akini_policy_ops_t akini_policy_union_pull;
 
 /**
  * The `rank`-th eligible worker, from 0.

@@ -180,15 +180,17 @@ static void expect_rates(union_state_t *state,
                       (float)request->n_tokens, kappa);
 }
 
-/* The worker of least cost among those with a score of at least the floor; a
- * NULL score list has them all. */
+/* The worker of least cost among those with a score of at least the floor, if
+ * there are scores. A cosine less than 1 costs what `pull` makes of it. */
 static uint32_t choose_cheapest(const akin_policy_t *policy,
                                 const uint8_t *eligible, const float *scores,
-                                double floor_score)
+                                double floor_score, double pull)
 {
     union_state_t *state = policy->self;
     double *costs = state->costs;
     double least = DBL_MAX;
+    const double per_cosine =
+        pull * state->cost.line.a_s * (double)state->cells;
     state->n_band = 0;
     for (uint32_t w = 0; w < state->n_workers; w++)
         if (eligible[w] != 0 &&
@@ -203,6 +205,8 @@ static uint32_t choose_cheapest(const akin_policy_t *policy,
         costs[w] =
             marginal_cost(&state->cost.line, &state->workers[w],
                           state->gains[i++], (double)policy->in_flight[w]);
+        if (per_cosine > 0.0)
+            costs[w] += per_cosine * (1.0 - (double)scores[w]);
         if (costs[w] < least)
             least = costs[w];
     }
@@ -227,7 +231,20 @@ static uint32_t choose_union(const akin_policy_t *policy,
     if (state->pbar != NULL)
         akini_locality_scores(&state->locality, request->counts);
     expect_rates(state, request);
-    return choose_cheapest(policy, eligible, NULL, 0.0);
+    return choose_cheapest(policy, eligible, NULL, 0.0, 0.0);
+}
+
+/* The centroids give the workers lasting identities, which a greedy choice
+ * lacks: what a request adds now is weighed against where its like will go. */
+static uint32_t choose_union_pull(const akin_policy_t *policy,
+                                  const akin_policy_request_t *request,
+                                  const uint8_t *eligible)
+{
+    union_state_t *state = policy->self;
+    akini_locality_scores(&state->locality, request->counts);
+    expect_rates(state, request);
+    return choose_cheapest(policy, eligible, state->locality.scores, -INFINITY,
+                           policy->params.pull);
 }
 
 static uint32_t choose_union_band(const akin_policy_t *policy,
@@ -240,7 +257,7 @@ static uint32_t choose_union_band(const akin_policy_t *policy,
     double floor_score = akin_band_floor(state->locality.scores, eligible,
                                          state->n_workers, policy->params.tau);
     return choose_cheapest(policy, eligible, state->locality.scores,
-                           floor_score);
+                           floor_score, 0.0);
 }
 
 static akin_policy_choice_t last_choice(const akin_policy_t *policy)
@@ -252,6 +269,14 @@ static akin_policy_choice_t last_choice(const akin_policy_t *policy)
         .n_band = state->n_band,
         .similarity = (double)state->locality.scores[policy->last_worker],
     };
+}
+
+/* Nobody is outside of the pull, so there is no band to tell of. */
+static akin_policy_choice_t last_pull(const akin_policy_t *policy)
+{
+    akin_policy_choice_t choice = last_choice(policy);
+    choice.n_band = 0;
+    return choice;
 }
 
 static void refresh(const union_state_t *state, worker_state_t *worker)
@@ -379,4 +404,19 @@ const akini_policy_ops_t akini_policy_union_band = {
     .observe_counts = observe_counts_union,
     .expected_distinct = expected_distinct,
     .last_choice = last_choice,
+};
+
+const akini_policy_ops_t akini_policy_union_pull = {
+    .name = "union-pull",
+    .needs_fit = 1,
+    .create = create_union,
+    .destroy = destroy_union,
+    .record_floats = record_floats,
+    .choose = choose_union_pull,
+    .admit = admit_union,
+    .finish = finish_union,
+    .observe = observe_union,
+    .observe_counts = observe_counts_union,
+    .expected_distinct = expected_distinct,
+    .last_choice = last_pull,
 };

@@ -374,6 +374,7 @@ static akin_status_t init(replay_t *r, const akin_replay_params_t *params,
         .seed = params->seed,
         .fit = params->fit,
         .tau = params->tau,
+        .pull = params->pull,
         .refit_inline = 1,
     };
     akin_status_t status =

@@ -18,6 +18,7 @@ typedef struct akin_replay_params {
     const char *policy;
     const akin_fit_t *fit; /* or NULL */
     double tau;
+    double pull;
     uint32_t n_workers;
     uint32_t in_flight;    /* closed loop: requests per worker, on average */
     double rate;           /* open loop: requests per second; 0: closed loop */

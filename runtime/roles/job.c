@@ -48,12 +48,19 @@ const akin_config_row_t akin_job_rows[] = {
     {"routing.prefill", AKIN_CONFIG_CHOICE, "", "prefix-hash", 0, 0,
      "prefix-hash|least-loaded", "How prompts are given to prefill workers."},
     {"routing.decode", AKIN_CONFIG_CHOICE, "", "auto", 0, 0,
-     "auto|random|rr|jsq|p2c|domain|eldr-static|eldr|union|union-band",
-     "How requests are given to decode workers; auto: union-band with a fit, "
-     "union without. domain, eldr-static, eldr and union-band need a fit."},
+     "auto|random|rr|jsq|p2c|domain|eldr-static|eldr|union|union-band|"
+     "union-pull",
+     "How requests are given to decode workers; auto: union-pull with a fit, "
+     "union without. domain, eldr-static, eldr, union-band and union-pull need "
+     "a fit."},
     {"routing.tau", AKIN_CONFIG_FLOAT, "", "0.1", 0, 2, NULL,
      "Width of the locality band, in cosine; unless set, the fit's own if it "
      "has one."},
+    {"routing.pull", AKIN_CONFIG_FLOAT, "", "0.16", 0, 100, NULL,
+     "Pull of the nearest centroids in union-pull: what a cosine of 1 is "
+     "worth, "
+     "in steps that activate every expert; unless set, the fit's own if it has "
+     "one."},
     {"routing.fit", AKIN_CONFIG_STRING, "", "", 0, 0, NULL,
      "File that akin fit wrote for this model and number of decode workers; "
      "empty: none."},
@@ -73,7 +80,7 @@ static const char *resolve_policy(const char *setting, const char *fit_path)
 {
     if (strcmp(setting, "auto") != 0)
         return setting;
-    return fit_path[0] != '\0' ? "union-band" : "union";
+    return fit_path[0] != '\0' ? "union-pull" : "union";
 }
 
 static akin_status_t check(const akin_config_t *config, const akin_job_t *job,
@@ -133,6 +140,9 @@ akin_status_t akin_job_read(const akin_config_t *config, akin_job_t *job_p,
         .decode_setting = policy,
         .decode_policy = resolve_policy(policy, fit_path),
         .tau = akin_config_float(config, "routing.tau"),
+        .pull = akin_config_float(config, "routing.pull"),
+        .has_pull =
+            strcmp(akin_config_origin(config, "routing.pull"), "default") != 0,
         .has_tau =
             strcmp(akin_config_origin(config, "routing.tau"), "default") != 0,
         .fit_path = fit_path,

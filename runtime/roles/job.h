@@ -38,6 +38,8 @@ typedef struct akin_job {
     const char *decode_policy;  /* one of akin_policy_names */
     double tau;                 /* width of the locality band */
     int has_tau;                /* tau was set; else a fit's own goes first */
+    double pull;                /* of the nearest centroids */
+    int has_pull;               /* likewise */
     const char *fit_path;       /* "": none */
     const char *fit_origin;     /* where fit_path was set */
     uint64_t seed;

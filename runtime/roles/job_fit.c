@@ -44,3 +44,9 @@ double akin_job_tau(const akin_job_t *job, const akin_fit_t *fit)
     int has_own = fit != NULL && fit->n_clusters > 0 && isfinite(fit->tau);
     return job->has_tau || !has_own ? job->tau : fit->tau;
 }
+
+double akin_job_pull(const akin_job_t *job, const akin_fit_t *fit)
+{
+    int has_own = fit != NULL && fit->n_clusters > 0 && isfinite(fit->pull);
+    return job->has_pull || !has_own ? job->pull : fit->pull;
+}

@@ -40,6 +40,9 @@ akin_status_t akin_job_fit_check(const akin_job_t *job,
  * best, else the default. \param[in] fit  may be empty, or NULL. */
 double akin_job_tau(const akin_job_t *job, const akin_fit_t *fit);
 
+/** Pull of the centroids to route with, likewise. */
+double akin_job_pull(const akin_job_t *job, const akin_fit_t *fit);
+
 #ifdef __cplusplus
 }
 #endif

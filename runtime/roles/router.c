@@ -79,6 +79,7 @@ static akin_status_t create_routing(akin_router_t *r, akin_error_t *err)
         .seed = job->seed,
         .fit = r->params.fit,
         .tau = akin_job_tau(job, r->params.fit),
+        .pull = akin_job_pull(job, r->params.fit),
     };
     if (strcmp(job->decode_policy, "domain") == 0 && params.fit != NULL &&
         params.fit->n_domains == 0)

@@ -35,15 +35,15 @@ expect "labels" 13 "$(grep -c '"domain": "code"' "$input")"
 
 run base --set routing.decode=jsq
 expect "base: exit code" 0 "$code"
-for policy in auto domain eldr-static eldr union union-band; do
+for policy in auto domain eldr-static eldr union union-band union-pull; do
     run "$policy" --set routing.decode=$policy --set "routing.fit=$fit"
     expect "$policy: exit code" 0 "$code"
     expect_same "$policy" "$scratch/base.jsonl" "$scratch/$policy.jsonl"
 done
-expect "auto" union-band "$(value auto policy)"
+expect "auto" union-pull "$(value auto policy)"
 expect "auto: setting" auto "$(value auto policy_setting)"
-expect_text "auto" "$scratch/auto.err" 'union-band (auto)'
-for policy in auto eldr-static eldr union-band; do
+expect_text "auto" "$scratch/auto.err" 'union-pull (auto)'
+for policy in eldr-static eldr union-band; do
     expect_text "$policy: band" "$scratch/$policy.err" \
         'workers in the locality band'
 done

@@ -36,8 +36,8 @@ static void test_auto(void)
         const char *policy;
     } rows[] = {
         {{NULL}, "auto", "union"},
-        {{"routing.fit=f.json"}, "auto", "union-band"},
-        {{"routing.decode=auto", "routing.fit=f.json"}, "auto", "union-band"},
+        {{"routing.fit=f.json"}, "auto", "union-pull"},
+        {{"routing.decode=auto", "routing.fit=f.json"}, "auto", "union-pull"},
         {{"routing.decode=union", "routing.fit=f.json"}, "union", "union"},
         {{"routing.decode=jsq"}, "jsq", "jsq"},
         {{"routing.decode=eldr", "routing.fit=f.json"}, "eldr", "eldr"},

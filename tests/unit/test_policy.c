@@ -38,6 +38,7 @@ static akin_policy_t *make_policy(const char *name)
             fit = planted_fit(&shape, N_WORKERS);
         with_fit.fit = &fit;
         with_fit.tau = 0.1;
+        with_fit.pull = 0.16;
     }
     CU_ASSERT_EQUAL_FATAL(akin_policy_create(name, &with_fit, &policy, &err),
                           AKIN_OK);
@@ -46,9 +47,9 @@ static akin_policy_t *make_policy(const char *name)
 
 static void test_names(void)
 {
-    const char *const expected[] = {"random", "rr",     "jsq",
-                                    "p2c",    "domain", "eldr-static",
-                                    "eldr",   "union",  "union-band"};
+    const char *const expected[] = {
+        "random",      "rr",   "jsq",   "p2c",        "domain",
+        "eldr-static", "eldr", "union", "union-band", "union-pull"};
     enum { N_EXPECTED = sizeof(expected) / sizeof(expected[0]) };
     for (int i = 0; i < N_EXPECTED; i++) {
         CU_ASSERT_STRING_EQUAL(akin_policy_names[i], expected[i]);
@@ -80,14 +81,14 @@ static void test_params(void)
         akin_policy_params_t params;
         const char *field;
     } bad[] = {
-        {{0, 1, 8, 2, 0, NULL, 0, 0}, "n_workers"},
-        {{1, 0, 8, 2, 0, NULL, 0, 0}, "n_layers"},
-        {{1, 1, 0, 2, 0, NULL, 0, 0}, "n_experts"},
-        {{1, 1, 8, 0, 0, NULL, 0, 0}, "top_k"},
-        {{1, 1, 8, 9, 0, NULL, 0, 0}, "top_k"},
-        {{65537, 1, 8, 2, 0, NULL, 0, 0}, "n_workers"},
-        {{1, UINT32_MAX, 8, 2, 0, NULL, 0, 0}, "n_layers"},
-        {{1, 1u << 20, 1u << 20, 2, 0, NULL, 0, 0}, "layers"},
+        {{0, 1, 8, 2, 0, NULL, 0, 0, 0}, "n_workers"},
+        {{1, 0, 8, 2, 0, NULL, 0, 0, 0}, "n_layers"},
+        {{1, 1, 0, 2, 0, NULL, 0, 0, 0}, "n_experts"},
+        {{1, 1, 8, 0, 0, NULL, 0, 0, 0}, "top_k"},
+        {{1, 1, 8, 9, 0, NULL, 0, 0, 0}, "top_k"},
+        {{65537, 1, 8, 2, 0, NULL, 0, 0, 0}, "n_workers"},
+        {{1, UINT32_MAX, 8, 2, 0, NULL, 0, 0, 0}, "n_layers"},
+        {{1, 1u << 20, 1u << 20, 2, 0, NULL, 0, 0, 0}, "layers"},
     };
     for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++)
         for (int p = 0; akin_policy_names[p] != NULL; p++) {
@@ -251,6 +252,11 @@ static void test_fit(void)
     CU_ASSERT_EQUAL(akin_policy_create("eldr-static", &other, &policy, &err),
                     AKIN_ERR_INVALID);
     CU_ASSERT_PTR_NOT_NULL(strstr(err.text, "tau"));
+    other.tau = 0.1;
+    other.pull = -1.0;
+    CU_ASSERT_EQUAL(akin_policy_create("union-pull", &other, &policy, &err),
+                    AKIN_ERR_INVALID);
+    CU_ASSERT_PTR_NOT_NULL(strstr(err.text, "pull"));
     CU_ASSERT_PTR_NULL(policy);
     akin_fit_cleanup(&fit);
     CU_ASSERT_EQUAL(fit.n_clusters, 0);

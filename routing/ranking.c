@@ -5,7 +5,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { DIGIT_BITS = 11, N_BUCKETS = 1 << DIGIT_BITS, KEY_BITS = 64 };
+enum {
+    DIGIT_BITS = 11,
+    N_BUCKETS = 1 << DIGIT_BITS,
+    N_DIGITS = (64 + DIGIT_BITS - 1) / DIGIT_BITS
+};
 
 typedef struct ranked {
     uint64_t key;
@@ -16,6 +20,7 @@ struct akin_ranking {
     uint32_t n;
     ranked_t *items;
     ranked_t *scratch;
+    uint32_t counts[N_DIGITS][N_BUCKETS]; /* of each value of each digit */
 };
 
 akin_status_t akin_ranking_create(uint32_t n, akin_ranking_t **ranking_p)
@@ -54,20 +59,40 @@ static uint64_t sortable_key(double value)
     return (bits & sign) != 0 ? ~bits : bits | sign;
 }
 
+static uint32_t digit_of(uint64_t key, unsigned digit)
+{
+    return (uint32_t)(key >> digit * DIGIT_BITS) & (N_BUCKETS - 1);
+}
+
+/* Fill the items and count all their digits in one pass. */
+static void take_values(akin_ranking_t *ranking, const double *values)
+{
+    memset(ranking->counts, 0, sizeof(ranking->counts));
+    for (uint32_t i = 0; i < ranking->n; i++) {
+        uint64_t key = sortable_key(values[i]);
+        ranking->items[i] = (ranked_t){key, i};
+        for (unsigned digit = 0; digit < N_DIGITS; digit++)
+            ranking->counts[digit][digit_of(key, digit)]++;
+    }
+}
+
 /* Sort the items by key, lowest digit first; each pass keeps equal digits in
- * their order. */
+ * their order, and one over a digit that all share is left out. */
 static void sort_items(akin_ranking_t *ranking)
 {
-    for (unsigned shift = 0; shift < KEY_BITS; shift += DIGIT_BITS) {
-        uint32_t start[N_BUCKETS + 1] = {0};
-        for (uint32_t i = 0; i < ranking->n; i++)
-            start[(ranking->items[i].key >> shift & (N_BUCKETS - 1)) + 1]++;
-        for (uint32_t b = 0; b < N_BUCKETS; b++)
-            start[b + 1] += start[b];
+    for (unsigned digit = 0; digit < N_DIGITS; digit++) {
+        uint32_t *place = ranking->counts[digit];
+        if (place[digit_of(ranking->items[0].key, digit)] == ranking->n)
+            continue;
+        uint32_t next = 0;
+        for (uint32_t b = 0; b < N_BUCKETS; b++) {
+            uint32_t count = place[b];
+            place[b] = next;
+            next += count;
+        }
         for (uint32_t i = 0; i < ranking->n; i++) {
             ranked_t item = ranking->items[i];
-            uint64_t digit = item.key >> shift & (N_BUCKETS - 1);
-            ranking->scratch[start[digit]++] = item;
+            ranking->scratch[place[digit_of(item.key, digit)]++] = item;
         }
         ranked_t *sorted = ranking->scratch;
         ranking->scratch = ranking->items;
@@ -79,8 +104,7 @@ void akin_ranking_centred(akin_ranking_t *ranking, const double *values,
                           double *ranks)
 {
     uint32_t n = ranking->n;
-    for (uint32_t i = 0; i < n; i++)
-        ranking->items[i] = (ranked_t){sortable_key(values[i]), i};
+    take_values(ranking, values);
     sort_items(ranking);
     double mean = ((double)n - 1.0) / 2.0;
     for (uint32_t i = 0; i < n;) {

@@ -35,6 +35,11 @@ typedef struct search {
     bool *is_chosen;  /* [n_layers] */
     float *rows;      /* [n_requests][n_experts] one layer, weighted */
     double *squares;  /* [n_requests] of those rows */
+    /* The pairs, those with the same left request together. */
+    uint32_t *pairs;  /* [n_pairs] their numbers */
+    uint32_t *rights; /* [n_pairs] their right requests */
+    uint32_t *ends;   /* [n_requests] where each left request's end */
+    double *dots;     /* [n_pairs] in that order */
     double ranking_s; /* spent on ranking */
     akin_ranking_t *ranking;
 } search_t;
@@ -57,11 +62,34 @@ uint32_t akin_layer_mask_draw(uint32_t n_requests, uint32_t n_draws,
 static void destroy_search(search_t *search)
 {
     akin_ranking_destroy(search->ranking);
+    free(search->dots);
+    free(search->ends);
+    free(search->rights);
+    free(search->pairs);
     free(search->squares);
     free(search->rows);
     free(search->is_chosen);
     free(search->layers);
     free(search->values);
+}
+
+/* Put the pairs with the same left request together, in their order. */
+static void sort_pairs(search_t *search)
+{
+    const akin_layer_mask_params_t *params = search->params;
+    for (uint32_t p = 0; p < params->n_pairs; p++)
+        search->ends[params->left[p]]++;
+    uint32_t next = 0;
+    for (uint32_t i = 0; i < params->n_requests; i++) {
+        uint32_t count = search->ends[i];
+        search->ends[i] = next;
+        next += count;
+    }
+    for (uint32_t p = 0; p < params->n_pairs; p++) {
+        uint32_t at = search->ends[params->left[p]]++;
+        search->pairs[at] = p;
+        search->rights[at] = params->right[p];
+    }
 }
 
 static akin_status_t init_search(search_t *search,
@@ -76,10 +104,16 @@ static akin_status_t init_search(search_t *search,
     search->rows =
         calloc(params->n_requests, params->n_experts * sizeof(*search->rows));
     search->squares = calloc(params->n_requests, sizeof(*search->squares));
+    search->pairs = calloc(n_pairs, sizeof(*search->pairs));
+    search->rights = calloc(n_pairs, sizeof(*search->rights));
+    search->ends = calloc(params->n_requests, sizeof(*search->ends));
+    search->dots = calloc(n_pairs, sizeof(*search->dots));
     if (search->values == NULL || search->layers == NULL ||
         search->is_chosen == NULL || search->rows == NULL ||
-        search->squares == NULL)
+        search->squares == NULL || search->pairs == NULL ||
+        search->rights == NULL || search->ends == NULL || search->dots == NULL)
         return AKIN_ERR_NOMEM;
+    sort_pairs(search);
     double *next = search->values;
     for (size_t l = 0; l <= n_layers; l++, next += 3 * n_pairs) {
         products_t products = {next, next + n_pairs, next + 2 * n_pairs};
@@ -115,11 +149,16 @@ static void add_products(search_t *search, const uint16_t *counts,
                                      : (float)from[e];
         search->squares[i] = akini_dot(row, row, n);
     }
-    for (uint32_t p = 0; p < params->n_pairs; p++) {
-        uint32_t l = params->left[p], r = params->right[p];
-        out->dot[p] += akini_dot(search->rows + l * n, search->rows + r * n, n);
-        out->ll[p] += search->squares[l];
-        out->rr[p] += search->squares[r];
+    uint32_t start = 0;
+    for (uint32_t l = 0; l < params->n_requests; start = search->ends[l++])
+        akini_dot_rows(search->rows + l * n, search->rows, n,
+                       search->rights + start, search->ends[l] - start, n,
+                       search->dots + start);
+    for (uint32_t i = 0; i < params->n_pairs; i++) {
+        uint32_t p = search->pairs[i];
+        out->dot[p] += search->dots[i];
+        out->ll[p] += search->squares[params->left[p]];
+        out->rr[p] += search->squares[params->right[p]];
     }
 }
 

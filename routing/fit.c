@@ -16,6 +16,7 @@ void akin_fit_cleanup(akin_fit_t *fit)
     free(fit->idf);
     free(fit->centroids);
     free(fit->pbar);
+    akin_decode_map_cleanup(&fit->decode_map);
     memset(fit, 0, sizeof(*fit));
 }
 

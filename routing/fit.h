@@ -4,6 +4,7 @@
 #define AKIN_ROUTING_FIT_H
 
 #include "base/error.h"
+#include "routing/decode_map.h"
 #include "routing/signature.h"
 
 #include <stddef.h>
@@ -41,6 +42,7 @@ typedef struct akin_fit {
     float *centroids; /* [n_clusters][dim], of length 1 */
     float *pbar;      /* [n_clusters][n_layers][n_experts] mean chance that a
                          decode token activates the expert; or NULL */
+    akin_decode_map_t decode_map; /* of the same shape; may be empty */
     double rho;       /* of the signatures; NaN: unknown */
     double tau;       /* chosen by replay; NaN: none was */
     double pull;      /* likewise */

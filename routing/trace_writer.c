@@ -44,7 +44,7 @@ akini_trace_writer_add(akin_trace_writer_t *writer,
     entry->record = *record;
     entry->record.id = entry->texts;
     entry->record.domain = stpcpy(entry->texts, record->id) + 1;
-    (void)strcpy(entry->texts + strlen(record->id) + 1, domain);
+    (void)stpcpy(entry->texts + strlen(record->id) + 1, domain);
     HASH_ADD_KEYPTR(hh, writer->entries, entry->record.id,
                     strlen(entry->record.id), entry);
     if (!entry->lost)

@@ -90,7 +90,7 @@ static void test_order(void)
 
 static void test_bad_appends(void)
 {
-    request_t good;
+    request_t good = {0};
     make_request(0, &good);
     char long_id[4098];
     memset(long_id, 'x', sizeof(long_id) - 1);
@@ -174,7 +174,7 @@ static void test_full_disk(void)
     for (rlim_t bytes = 160; bytes < 900; bytes += 37) {
         const char *path = trace_path();
         akin_error_t err = {{0}};
-        request_t r;
+        request_t r = {0};
         uint32_t n = 0;
         akin_trace_writer_t *writer = begin(path, 0);
         limit = before;

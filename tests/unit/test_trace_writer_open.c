@@ -52,7 +52,7 @@ static void resume_from(const char *journal, size_t journal_bytes,
     CU_ASSERT_EQUAL_FATAL(stat(scratch_path("t.u8"), &st), 0);
     CU_ASSERT_EQUAL((size_t)st.st_size, rows_until(left) * IDS);
     for (uint32_t i = 0; i < 5; i++) {
-        request_t r;
+        request_t r = {0};
         make_request(i, &r);
         CU_ASSERT_EQUAL(akin_trace_writer_has(writer, r.id) != 0, i < left);
         if (i >= left)

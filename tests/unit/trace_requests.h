@@ -59,7 +59,7 @@ static inline void make_request(uint32_t i, request_t *r)
 
 static inline void append(akin_trace_writer_t *writer, uint32_t i)
 {
-    request_t r;
+    request_t r = {0};
     akin_error_t err = {{0}};
     make_request(i, &r);
     CU_ASSERT_EQUAL_FATAL(
@@ -105,7 +105,7 @@ static inline void check_trace(const char *path, uint32_t n)
     for (uint32_t i = 0; i + 1 < n; i++)
         CU_ASSERT(strcmp(records[i].id, records[i + 1].id) < 0);
     for (uint32_t i = 0; i < n; i++) {
-        request_t r;
+        request_t r = {0};
         uint16_t routes[MAX_ROWS * IDS];
         uint32_t at = 0;
         make_request(i, &r);

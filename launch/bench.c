@@ -21,6 +21,8 @@ static const akin_command_t benches[] = {
      akin_bench_kv_command},
     {"route", "routing decisions beside a plain read of the workers' arrays",
      akin_bench_route_command},
+    {"fit", "rounds of k-means beside a bare matrix product",
+     akin_bench_fit_command},
 };
 
 #define N_BENCHES (sizeof(benches) / sizeof(benches[0]))

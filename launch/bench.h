@@ -63,5 +63,6 @@ int akin_bench_experts_command(int argc, char **argv);
 int akin_bench_step_command(int argc, char **argv);
 int akin_bench_kv_command(int argc, char **argv);
 int akin_bench_route_command(int argc, char **argv);
+int akin_bench_fit_command(int argc, char **argv);
 
 #endif

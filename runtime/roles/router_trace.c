@@ -76,9 +76,12 @@ static akin_status_t answer(akini_sink_t *sink, const akini_flight_t *f,
                                      why.text);
         return AKIN_ERR_REFUSED;
     }
-    if (status != AKIN_OK && err != NULL)
-        *err = why;
-    return status;
+    if (status != AKIN_OK)
+        return akin_error_set(err, status,
+                              "%s; what was recorded is kept: make room and "
+                              "go on with --resume",
+                              why.text);
+    return AKIN_OK;
 }
 
 static akin_status_t fail(akini_sink_t *sink, uint64_t sequence,

@@ -20,6 +20,8 @@ static const akin_command_t commands[] = {
     {"compare", "show the summaries of several runs side by side",
      akin_command_compare},
     {"trace", "import and inspect traces of routes", akin_command_trace},
+    {"fit", "learn from a trace where requests should be decoded",
+     akin_command_fit},
     {"bench", "measure parts of akin beside what bounds them",
      akin_command_bench},
 };

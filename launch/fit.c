@@ -1,0 +1,197 @@
+/* fit: from a trace to centroids for the decode workers. */
+#include "launch/command.h"
+#include "launch/fit_print.h"
+#include "launch/trace_command.h"
+
+#include <argp.h>
+#include <stdio.h>
+#include <string.h>
+
+typedef struct options {
+    const char *trace_path;
+    const char *fit_path;
+    const char *show_path;
+    uint32_t n_workers;
+    const char *variant;
+    uint64_t seed;
+    uint32_t prompt_tokens;
+    uint32_t min_tokens;
+    int json;
+} options_t;
+
+enum { OPT_VARIANT = 256, OPT_SEED, OPT_PROMPT, OPT_MIN, OPT_SHOW, OPT_JSON };
+
+static const struct argp_option arguments[] = {
+    {"output", 'o', "FIT", 0, "Fit file to write", 0},
+    {"workers", 'K', "W", 0, "Decode workers, one cluster each", 0},
+    {"variant", OPT_VARIANT, "auto|count|count_idf", 0,
+     "Form of the signatures; auto tries both on requests held out (auto)", 0},
+    {"seed", OPT_SEED, "S", 0, "Of pairs, clusters and splits (0)", 0},
+    {"prompt-tokens", OPT_PROMPT, "N", 0,
+     "First rows that stand in for the prompt of requests that know none", 0},
+    {"min-tokens", OPT_MIN, "N", 0, "Leave out requests of fewer rows", 0},
+    {"show", OPT_SHOW, "FIT", 0, "Show what a fit file holds, and nothing else",
+     0},
+    {"json", OPT_JSON, NULL, 0, "Print JSON", 0},
+    {0}};
+
+static void check_options(const options_t *o, const struct argp_state *state)
+{
+    if (o->show_path != NULL)
+        return;
+    if (o->trace_path == NULL)
+        argp_error(state, "no trace: name its index; akin calibrate makes one");
+    if (o->fit_path == NULL)
+        argp_error(state, "no output: name it with -o FIT");
+    if (o->n_workers == 0)
+        argp_error(state, "how many decode workers? give them with -K");
+}
+
+static error_t parse_option(int key, char *arg, struct argp_state *state)
+{
+    options_t *o = state->input;
+    switch (key) {
+    case 'o':
+        o->fit_path = arg;
+        break;
+    case 'K':
+        o->n_workers =
+            (uint32_t)akin_trace_parse_number("-K", arg, 1, 1024, state);
+        break;
+    case OPT_VARIANT:
+        if (strcmp(arg, "auto") != 0 && strcmp(arg, "count") != 0 &&
+            strcmp(arg, "count_idf") != 0)
+            argp_error(state,
+                       "--variant %s: auto, count or count_idf is needed", arg);
+        o->variant = arg;
+        break;
+    case OPT_SEED:
+        o->seed = akin_trace_parse_number("--seed", arg, 0, INT64_MAX, state);
+        break;
+    case OPT_PROMPT:
+        o->prompt_tokens = (uint32_t)akin_trace_parse_number(
+            "--prompt-tokens", arg, 1, UINT32_MAX, state);
+        break;
+    case OPT_MIN:
+        o->min_tokens = (uint32_t)akin_trace_parse_number("--min-tokens", arg,
+                                                          0, UINT32_MAX, state);
+        break;
+    case OPT_SHOW:
+        o->show_path = arg;
+        break;
+    case OPT_JSON:
+        o->json = 1;
+        break;
+    case ARGP_KEY_ARG:
+        if (o->trace_path != NULL)
+            argp_error(state, "%s: one trace is enough", arg);
+        o->trace_path = arg;
+        break;
+    case ARGP_KEY_END:
+        check_options(o, state);
+        break;
+    default:
+        return ARGP_ERR_UNKNOWN;
+    }
+    return 0;
+}
+
+static int show(const options_t *o)
+{
+    akin_error_t err = {{0}};
+    akin_fit_t fit;
+    akin_status_t status = akin_fit_read(o->show_path, &fit, &err);
+    if (status != AKIN_OK)
+        return akin_command_fail(status, &err);
+    int code = AKIN_EXIT_OK;
+    if (o->json)
+        code = akin_command_print_json(akin_fit_show_json(&fit));
+    else
+        akin_fit_show_print(o->show_path, &fit);
+    akin_fit_cleanup(&fit);
+    return code;
+}
+
+static akin_status_t make(const options_t *o, const akin_trace_t *trace,
+                          const akin_replay_set_t *set, akin_fit_t *fit,
+                          akin_fit_auto_report_t *report, akin_error_t *err)
+{
+    const akin_trace_shape_t *shape = akin_trace_shape(trace);
+    akin_cost_t cost;
+    akin_cost_init(&cost, shape->n_layers * shape->n_experts, 0.0);
+    const akin_fit_auto_params_t params = {
+        .trace = trace,
+        .set = set,
+        .prompt_tokens = o->prompt_tokens,
+        .n_clusters = o->n_workers,
+        .seed = o->seed,
+        .only_variant = strcmp(o->variant, "auto") != 0,
+        .variant = strcmp(o->variant, "count") == 0 ? AKIN_FIT_COUNT
+                                                    : AKIN_FIT_COUNT_IDF,
+        .cost = cost.line,
+    };
+    akin_status_t status = akin_fit_auto(&params, fit, report, err);
+    if (status == AKIN_OK)
+        status = akin_fit_write(fit, o->fit_path, err);
+    return status;
+}
+
+static int fit_trace(const options_t *o)
+{
+    akin_error_t err = {{0}};
+    akin_trace_t *trace = NULL;
+    akin_replay_set_t *set = NULL;
+    akin_fit_t fit = {0};
+    akin_fit_auto_report_t report = {0};
+    akin_route_correlation_t correlation;
+    akin_status_t status = akin_trace_open(o->trace_path, &trace, &err);
+    if (status == AKIN_OK)
+        status = akin_replay_set_create(trace, o->prompt_tokens, o->min_tokens,
+                                        &set, &err);
+    if (status == AKIN_OK)
+        status =
+            akin_route_correlate(trace, o->prompt_tokens, &correlation, &err);
+    if (status == AKIN_OK)
+        status = make(o, trace, set, &fit, &report, &err);
+    int code = AKIN_EXIT_OK;
+    if (status != AKIN_OK) {
+        code = akin_command_fail(status, &err);
+    } else {
+        const akin_fit_outcome_t outcome = {
+            .trace_path = o->trace_path,
+            .fit_path = o->fit_path,
+            .set = set,
+            .fit = &fit,
+            .report = &report,
+            .correlation = &correlation,
+            .stands_in = akin_trace_prompt_stands_in(trace) ||
+                         correlation.n_stand_in > 0,
+        };
+        if (o->json)
+            code = akin_command_print_json(akin_fit_json(&outcome));
+        else
+            akin_fit_print(&outcome);
+    }
+    akin_fit_auto_report_cleanup(&report);
+    akin_fit_cleanup(&fit);
+    akin_replay_set_destroy(set);
+    akin_trace_close(trace);
+    return code;
+}
+
+int akin_command_fit(int argc, char **argv)
+{
+    static const struct argp argp = {
+        arguments,
+        parse_option,
+        "TRACE",
+        "Learn from a trace how the prompts of requests tell where they should "
+        "be decoded: signatures, and a centroid for every decode worker.",
+        NULL,
+        NULL,
+        NULL};
+    options_t o = {.variant = "auto"};
+    if (argp_parse(&argp, argc, argv, 0, NULL, &o) != 0)
+        return AKIN_EXIT_USAGE;
+    return o.show_path != NULL ? show(&o) : fit_trace(&o);
+}

@@ -95,6 +95,58 @@ static void test_planted_domains(void)
     }
 }
 
+/*
+ * Points without any order take many rounds, in which few points move at a
+ * time: the centroids are those of the last assignment all the same, and no
+ * start ends above the first round's cost.
+ */
+static void test_rounds(void)
+{
+    enum { POINTS = 300, K = 7, WIDE = 40 };
+    static float points[POINTS * WIDE], centroids[K * WIDE];
+    static uint32_t cluster[POINTS];
+    for (uint32_t i = 0; i < POINTS; i++) {
+        float *point = points + (size_t)i * WIDE;
+        for (uint32_t j = 0; j < WIDE; j++)
+            point[j] = (float)(akin_rng_uniform(8, i, j) - 0.3);
+        double norm = sqrt(akini_dot(point, point, WIDE));
+        for (uint32_t j = 0; j < WIDE; j++)
+            point[j] = (float)((double)point[j] / norm);
+    }
+    uint32_t most_rounds = 0;
+    for (uint64_t seed = 0; seed < 6; seed++) {
+        akin_kmeans_params_t params = {.n_points = POINTS,
+                                       .n_clusters = K,
+                                       .dim = WIDE,
+                                       .seed = seed,
+                                       .max_rounds = 1};
+        akin_kmeans_result_t first, last;
+        CU_ASSERT_EQUAL_FATAL(
+            akin_kmeans_fit(&params, points, centroids, cluster, &first, NULL),
+            AKIN_OK);
+        params.max_rounds = 0;
+        CU_ASSERT_EQUAL_FATAL(
+            akin_kmeans_fit(&params, points, centroids, cluster, &last, NULL),
+            AKIN_OK);
+        CU_ASSERT(last.cost <= first.cost);
+        if (last.n_rounds > most_rounds)
+            most_rounds = last.n_rounds;
+        for (uint32_t k = 0; k < K; k++) {
+            double sum[WIDE] = {0.0}, squares = 0.0, worst = 0.0;
+            for (uint32_t i = 0; i < POINTS; i++)
+                for (uint32_t j = 0; cluster[i] == k && j < WIDE; j++)
+                    sum[j] += (double)points[i * WIDE + j];
+            for (uint32_t j = 0; j < WIDE; j++)
+                squares += sum[j] * sum[j];
+            for (uint32_t j = 0; j < WIDE; j++)
+                worst = fmax(worst, fabs((double)centroids[k * WIDE + j] -
+                                         sum[j] / sqrt(squares)));
+            CU_ASSERT(worst < 1e-7);
+        }
+    }
+    CU_ASSERT(most_rounds >= 5);
+}
+
 /* Points that are all the same, and points without a direction. */
 static void test_degenerate(void)
 {
@@ -169,9 +221,9 @@ static void test_refuses(void)
 }
 
 static const runner_test_t tests[] = {
-    {"artifact", test_artifact},     {"planted domains", test_planted_domains},
-    {"degenerate", test_degenerate}, {"seed", test_seed},
-    {"refuses", test_refuses},
+    {"artifact", test_artifact}, {"planted domains", test_planted_domains},
+    {"rounds", test_rounds},     {"degenerate", test_degenerate},
+    {"seed", test_seed},         {"refuses", test_refuses},
 };
 
 RUNNER_MAIN("kmeans", tests)

@@ -118,6 +118,90 @@ static void test_optimality(void)
     }
 }
 
+/*
+ * The same problem as a dense one, a column for each place of each sink: the
+ * Hungarian algorithm with potentials, a shortest augmenting path per point.
+ */
+static double dense_optimum(const float *cost, uint32_t n, uint32_t k,
+                            uint32_t capacity)
+{
+    enum { MAX_COLUMNS = 260 };
+    static double v[MAX_COLUMNS + 1], least[MAX_COLUMNS + 1],
+        u[MAX_COLUMNS + 1];
+    uint32_t point_of[MAX_COLUMNS + 1] = {0}, way[MAX_COLUMNS + 1] = {0};
+    uint32_t m = k * capacity;
+    CU_ASSERT_FATAL(n <= m && m <= MAX_COLUMNS);
+    memset(u, 0, sizeof(u));
+    memset(v, 0, sizeof(v));
+    for (uint32_t i = 1; i <= n; i++) {
+        uint8_t used[MAX_COLUMNS + 1] = {0};
+        uint32_t column = 0;
+        point_of[0] = i;
+        for (uint32_t j = 0; j <= m; j++)
+            least[j] = INFINITY;
+        do {
+            uint32_t point = point_of[column], next = 0;
+            double step = INFINITY;
+            used[column] = 1;
+            for (uint32_t j = 1; j <= m; j++) {
+                if (used[j])
+                    continue;
+                double reduced =
+                    (double)cost[(point - 1) * k + (j - 1) / capacity] -
+                    u[point] - v[j];
+                if (reduced < least[j]) {
+                    least[j] = reduced;
+                    way[j] = column;
+                }
+                if (least[j] < step) {
+                    step = least[j];
+                    next = j;
+                }
+            }
+            for (uint32_t j = 0; j <= m; j++) {
+                if (used[j]) {
+                    u[point_of[j]] += step;
+                    v[j] -= step;
+                } else {
+                    least[j] -= step;
+                }
+            }
+            column = next;
+        } while (point_of[column] != 0);
+        for (; column != 0; column = way[column])
+            point_of[column] = point_of[way[column]];
+    }
+    double total = 0.0;
+    for (uint32_t j = 1; j <= m; j++)
+        if (point_of[j] != 0)
+            total += (double)cost[(point_of[j] - 1) * k + (j - 1) / capacity];
+    return total;
+}
+
+static void test_against_dense(void)
+{
+    enum { POINTS = 200 };
+    static const uint32_t sinks[] = {1, 3, 7, 8, 12};
+    static float cost[POINTS * MAX_SINKS];
+    static uint32_t sink[POINTS];
+    for (size_t s = 0; s < sizeof(sinks) / sizeof(sinks[0]); s++)
+        for (uint64_t seed = 0; seed < 4; seed++) {
+            uint32_t k = sinks[s];
+            uint32_t cap = (POINTS + k - 1) / k + (uint32_t)(seed % 2);
+            double total;
+            draw_costs(cost, (size_t)POINTS * k, seed,
+                       seed % 4 == 3 ? 9 : 1u << 20);
+            /* Most points would like the same sink. */
+            for (uint32_t i = 0; seed % 4 == 2 && i < POINTS; i++)
+                cost[i * k] -= 0.5f;
+            CU_ASSERT_EQUAL_FATAL(
+                akin_transport_solve(cost, POINTS, k, cap, sink, &total, NULL),
+                AKIN_OK);
+            CU_ASSERT_DOUBLE_EQUAL(total, dense_optimum(cost, POINTS, k, cap),
+                                   1e-9);
+        }
+}
+
 /* The first points fill the sink that the last ones need: they must move on,
  * along a chain over three sinks. */
 static void test_chain(void)
@@ -160,6 +244,7 @@ static void test_refuses(void)
 static const runner_test_t tests[] = {
     {"against all assignments", test_against_all},
     {"optimality", test_optimality},
+    {"against dense", test_against_dense},
     {"chain", test_chain},
     {"refuses", test_refuses},
 };

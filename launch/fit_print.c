@@ -14,15 +14,17 @@ static const char *const variant_names[] = {
 #define LOW_RHO 0.6
 
 static void print_setting(const char *policy, const char *name,
-                          const double *values, const akin_interval_t *changes,
-                          uint32_t n, uint32_t best)
+                          const double *values,
+                          const akin_fit_auto_gain_t *gains, uint32_t n,
+                          uint32_t best)
 {
-    (void)printf("    %-12s", policy);
     for (uint32_t i = 0; i < n; i++)
-        (void)printf("  %s %.2f: %+.1f ±%.1f %%%s", name, values[i],
-                     100.0 * changes[i].mean, 100.0 * changes[i].half_width,
-                     i == best ? "*" : "");
-    (void)printf("\n");
+        (void)printf(
+            "  %s %-12s %s %4.2f  mean %+5.1f ±%.1f %%  P99 %+5.1f "
+            "±%.1f %%\n",
+            i == best ? "*" : " ", policy, name, values[i],
+            100.0 * gains[i].mean.mean, 100.0 * gains[i].mean.half_width,
+            100.0 * gains[i].p99.mean, 100.0 * gains[i].p99.half_width);
 }
 
 static void print_variant(const akin_fit_auto_report_t *report, int variant,
@@ -70,7 +72,7 @@ void akin_fit_print(const akin_fit_outcome_t *o)
         (void)printf("The first rows of decode play the prompt, which flatters "
                      "this and rho.\n");
     if (r->was_replayed)
-        (void)printf("\nheld-out gain: change of the mean time per token "
+        (void)printf("\nheld-out gain: change of the time per token "
                      "against jsq, %u splits into halves, %u workers x %u in "
                      "flight\n",
                      r->n_seeds, o->fit->n_clusters, r->in_flight);
@@ -103,14 +105,16 @@ static json_t *real(double value)
 }
 
 static json_t *settings_json(const char *name, const double *values,
-                             const akin_interval_t *changes, uint32_t n)
+                             const akin_fit_auto_gain_t *gains, uint32_t n)
 {
     json_t *array = json_array();
     for (uint32_t i = 0; i < n; i++)
         (void)json_array_append_new(
-            array, json_pack("{s:f, s:o, s:o}", name, values[i], "change",
-                             real(changes[i].mean), "half_width",
-                             real(changes[i].half_width)));
+            array, json_pack("{s:f, s:o, s:o, s:o, s:o}", name, values[i],
+                             "mean_change", real(gains[i].mean.mean),
+                             "mean_half_width", real(gains[i].mean.half_width),
+                             "p99_change", real(gains[i].p99.mean),
+                             "p99_half_width", real(gains[i].p99.half_width)));
     return array;
 }
 

@@ -12,7 +12,7 @@ const double akin_fit_auto_pulls[AKIN_FIT_AUTO_PULLS] = {0.0, 0.08, 0.16, 0.32,
                                                          0.64};
 
 enum {
-    N_SEEDS = 3,
+    N_SEEDS = 5,
     MAX_IN_FLIGHT = 16,
     N_CASES = 1 + AKIN_FIT_AUTO_TAUS + AKIN_FIT_AUTO_PULLS
 };

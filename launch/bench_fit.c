@@ -116,9 +116,15 @@ typedef void (*sgemm_fn_t)(int order, int trans_a, int trans_b, int m, int n,
                            const float *b, int ldb, float beta, float *c,
                            int ldc);
 typedef void (*set_threads_fn_t)(int n);
+typedef char *(*core_name_fn_t)(void);
+
+typedef struct blas {
+    sgemm_fn_t sgemm;
+    const char *core; /* what its kernels are made for */
+} blas_t;
 
 /* OpenBLAS is loaded rather than linked: only this measurement wants it. */
-static akin_status_t load_sgemm(sgemm_fn_t *sgemm_p, akin_error_t *err)
+static akin_status_t load_blas(blas_t *blas, akin_error_t *err)
 {
     void *library = dlopen(BLAS, RTLD_NOW | RTLD_LOCAL);
     if (library == NULL)
@@ -128,15 +134,19 @@ static akin_status_t load_sgemm(sgemm_fn_t *sgemm_p, akin_error_t *err)
                               BLAS);
     void *sgemm = dlsym(library, "cblas_sgemm");
     void *set_threads = dlsym(library, "openblas_set_num_threads");
-    if (sgemm == NULL || set_threads == NULL)
+    void *core_name = dlsym(library, "openblas_get_corename");
+    if (sgemm == NULL || set_threads == NULL || core_name == NULL)
         return akin_error_set(err, AKIN_ERR_UNSUPPORTED,
-                              "%s has no cblas_sgemm or no "
-                              "openblas_set_num_threads",
+                              "%s lacks cblas_sgemm or a function of OpenBLAS: "
+                              "install libopenblas0",
                               BLAS);
     set_threads_fn_t set;
+    core_name_fn_t name;
     memcpy(&set, &set_threads, sizeof(set));
-    memcpy(sgemm_p, &sgemm, sizeof(*sgemm_p));
+    memcpy(&name, &core_name, sizeof(name));
+    memcpy(&blas->sgemm, &sgemm, sizeof(blas->sgemm));
     set(1);
+    blas->core = name();
     return AKIN_OK;
 }
 
@@ -162,6 +172,7 @@ typedef struct figures {
     akin_bench_medians_t rounds;
     double kmeans_s;
     double mask_s;
+    blas_t blas;
 } figures_t;
 
 static void cleanup(run_t *r)
@@ -228,8 +239,7 @@ static akin_status_t prepare(run_t *r, akin_error_t *err)
 }
 
 /* Whole fits, and per round the bare product in turn. */
-static akin_status_t measure_kmeans(run_t *r, sgemm_fn_t sgemm, figures_t *f,
-                                    akin_error_t *err)
+static akin_status_t measure_kmeans(run_t *r, figures_t *f, akin_error_t *err)
 {
     static akin_bench_rounds_t rounds;
     const options_t *o = r->options;
@@ -251,8 +261,8 @@ static akin_status_t measure_kmeans(run_t *r, sgemm_fn_t sgemm, figures_t *f,
         if (status != AKIN_OK)
             return status;
         begin = akin_clock_now_ns();
-        sgemm(ROW_MAJOR, AS_IT_IS, TRANSPOSED, n, k, dim, 1.0f, r->points, dim,
-              r->centroids, dim, 0.0f, r->products, k);
+        f->blas.sgemm(ROW_MAJOR, AS_IT_IS, TRANSPOSED, n, k, dim, 1.0f,
+                      r->points, dim, r->centroids, dim, 0.0f, r->products, k);
         double reference =
             (double)(akin_clock_now_ns() - begin) / (double)AKIN_NS_PER_S;
         if (i == 0)
@@ -294,15 +304,17 @@ static int print_json(const options_t *o, const figures_t *f)
     const akin_kmeans_result_t *k = &f->kmeans;
     double rounds_s = k->products_s + k->assign_s + k->move_s;
     return akin_command_print_json(json_pack(
-        "[{s:s, s:I, s:I, s:I, s:I, s:i, s:I, s:f, s:f, s:f, s:f, s:f, s:f, "
+        "[{s:s, s:s, s:I, s:I, s:I, s:I, s:i, s:I, s:f, s:f, s:f, s:f, s:f, "
+        "s:f, "
         "s:f, s:f},"
-        " {s:s, s:I, s:I, s:I, s:I, s:I, s:f, s:f, s:f}]",
-        "bench", "fit.rounds", "requests", (json_int_t)o->n_requests, "layers",
-        (json_int_t)o->planted.n_layers, "experts",
-        (json_int_t)o->planted.n_experts, "workers", (json_int_t)o->n_workers,
-        "threads", 1, "rounds", (json_int_t)k->n_rounds, "seconds",
-        f->rounds.seconds, "reference_seconds", f->rounds.reference_seconds,
-        "ratio", 1.0 / f->rounds.reference_over_ours, "products_share",
+        " {s:s, s:I, s:I, s:I, s:I, s:f, s:f, s:f}]",
+        "bench", "fit.rounds", "reference_core", f->blas.core, "requests",
+        (json_int_t)o->n_requests, "layers", (json_int_t)o->planted.n_layers,
+        "experts", (json_int_t)o->planted.n_experts, "workers",
+        (json_int_t)o->n_workers, "threads", 1, "rounds",
+        (json_int_t)k->n_rounds, "seconds", f->rounds.seconds,
+        "reference_seconds", f->rounds.reference_seconds, "ratio",
+        1.0 / f->rounds.reference_over_ours, "products_share",
         k->products_s / rounds_s, "assignment_share", k->assign_s / rounds_s,
         "move_share", k->move_s / rounds_s, "start_seconds", k->start_s,
         "fit_seconds", f->kmeans_s, "bench", "fit.mask", "requests",
@@ -319,16 +331,17 @@ static int print_text(const options_t *o, const figures_t *f)
     double rounds_s = k->products_s + k->assign_s + k->move_s;
     (void)printf(
         "%u requests, %u layers x %u experts, %u clusters, one thread\n"
-        "k-means round %.3f ms, bare sgemm %.3f ms, round/sgemm %.2f\n"
+        "k-means round %.3f ms, bare sgemm (%s) %.3f ms, round/sgemm %.2f\n"
         "of a round: products %.0f %%, assignment %.0f %%, centroids %.0f %%\n"
         "fit: %u rounds, %.1f ms, of which %.1f ms for the start\n"
         "layer mask: %u pairs, %.0f ms; products %.0f %%, ranking %.0f %%\n",
         o->n_requests, o->planted.n_layers, o->planted.n_experts, o->n_workers,
-        f->rounds.seconds * 1e3, f->rounds.reference_seconds * 1e3,
-        1.0 / f->rounds.reference_over_ours, 100.0 * k->products_s / rounds_s,
-        100.0 * k->assign_s / rounds_s, 100.0 * k->move_s / rounds_s,
-        k->n_rounds, f->kmeans_s * 1e3, k->start_s * 1e3, o->n_pairs,
-        f->mask_s * 1e3, 100.0 * f->mask.products_s / f->mask_s,
+        f->rounds.seconds * 1e3, f->blas.core,
+        f->rounds.reference_seconds * 1e3, 1.0 / f->rounds.reference_over_ours,
+        100.0 * k->products_s / rounds_s, 100.0 * k->assign_s / rounds_s,
+        100.0 * k->move_s / rounds_s, k->n_rounds, f->kmeans_s * 1e3,
+        k->start_s * 1e3, o->n_pairs, f->mask_s * 1e3,
+        100.0 * f->mask.products_s / f->mask_s,
         100.0 * f->mask.ranking_s / f->mask_s);
     return fflush(stdout) == 0 ? AKIN_EXIT_OK : AKIN_EXIT_FAILED;
 }
@@ -342,7 +355,9 @@ int akin_bench_fit_command(int argc, char **argv)
         "Time rounds of k-means beside the bare matrix product of the same "
         "points and centroids by OpenBLAS, on one thread, and the search of "
         "the layer mask. The ratio is round / product: lower is better, and "
-        "below 1 is possible, since OpenBLAS is made for other shapes.",
+        "below 1 is possible, since OpenBLAS is made for other shapes. The "
+        "output names the core that its kernels are for; where they are of an "
+        "older one, OPENBLAS_CORETYPE=SKYLAKEX has those of AVX-512.",
         NULL,
         NULL,
         NULL};
@@ -355,14 +370,13 @@ int akin_bench_fit_command(int argc, char **argv)
     akin_error_t err = {{0}};
     if (argp_parse(&argp, argc, argv, 0, NULL, &o) != 0)
         return AKIN_EXIT_USAGE;
-    sgemm_fn_t sgemm = NULL;
     figures_t figures = {0};
     run_t run = {.options = &o};
-    akin_status_t status = load_sgemm(&sgemm, &err);
+    akin_status_t status = load_blas(&figures.blas, &err);
     if (status == AKIN_OK)
         status = prepare(&run, &err);
     if (status == AKIN_OK)
-        status = measure_kmeans(&run, sgemm, &figures, &err);
+        status = measure_kmeans(&run, &figures, &err);
     if (status == AKIN_OK)
         status = measure_mask(&run, &figures, &err);
     int code = status != AKIN_OK ? akin_command_fail(status, &err)

@@ -10,6 +10,7 @@
 #include "routing/union_kernel.h"
 
 #include <argp.h>
+#include <errno.h>
 #include <jansson.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -34,7 +35,8 @@ typedef struct options {
     akin_planted_t planted;
     uint32_t workers[MAX_LIST];
     size_t n_workers;
-    const char *policies;
+    const char *policies[MAX_LIST];
+    size_t n_policies;
     uint32_t seconds;
     int json;
 } options_t;
@@ -73,6 +75,30 @@ static uint32_t number(struct argp_state *state, const char *name,
     return value;
 }
 
+/* Split the list in place. */
+static void take_policies(struct argp_state *state, char *list)
+{
+    static const char *const known[] = {"eldr", "eldr-static", "union",
+                                        "union-band"};
+    options_t *o = state->input;
+    char *rest = NULL;
+    o->n_policies = 0;
+    for (char *name = strtok_r(list, ",", &rest); name != NULL;
+         name = strtok_r(NULL, ",", &rest)) {
+        size_t k = 0;
+        while (k < 4 && strcmp(name, known[k]) != 0)
+            k++;
+        if (k == 4 || o->n_policies == MAX_LIST)
+            argp_error(state,
+                       "--policy %s: choose up to %d among eldr, eldr-static, "
+                       "union, union-band; the others read no array",
+                       name, MAX_LIST);
+        o->policies[o->n_policies++] = name;
+    }
+    if (o->n_policies == 0)
+        argp_error(state, "--policy: names are needed, as in eldr,union");
+}
+
 static error_t parse_option(int key, char *arg, struct argp_state *state)
 {
     options_t *o = state->input;
@@ -96,7 +122,7 @@ static error_t parse_option(int key, char *arg, struct argp_state *state)
         o->planted.top_k = number(state, "top-k", arg, 1024);
         break;
     case OPT_POLICY:
-        o->policies = arg;
+        take_policies(state, arg);
         break;
     case OPT_SECONDS:
         o->seconds = number(state, "seconds", arg, 3600);
@@ -304,7 +330,8 @@ static json_t *to_json(const options_t *o, const char *name, uint32_t n_workers,
         f->decide_seconds, "band", f->n_band);
 }
 
-static void print_row(const char *name, uint32_t n_workers, const figures_t *f)
+static akin_status_t print_row(const char *name, uint32_t n_workers,
+                               const figures_t *f, akin_error_t *err)
 {
     (void)printf("%-12s %7u %9.2f %10.2f %10.2f %10.2f %8.2f %8.2f %10.2f "
                  "%7.1f\n",
@@ -313,98 +340,51 @@ static void print_row(const char *name, uint32_t n_workers, const figures_t *f)
                  f->p99_seconds * 1e6, 1.0 / f->choice.reference_over_ours,
                  f->p99_seconds / f->choice.seconds, f->decide_seconds * 1e6,
                  f->n_band);
-    (void)fflush(stdout);
+    if (fflush(stdout) != 0)
+        return akin_error_set(err, AKIN_ERR_IO, "cannot write the result: %s",
+                              strerror(errno));
+    return AKIN_OK;
 }
 
 static akin_status_t run_workers(const options_t *o, uint32_t n_workers,
-                                 char *const *names, size_t n_names,
                                  json_t *rows, akin_error_t *err)
 {
     bed_t bed = {.options = o, .n_workers = n_workers};
     akin_status_t status = init_bed(&bed, err);
-    for (size_t i = 0; status == AKIN_OK && i < n_names; i++) {
+    for (size_t i = 0; status == AKIN_OK && i < o->n_policies; i++) {
         figures_t figures;
-        status = run_case(&bed, names[i], &figures, err);
+        status = run_case(&bed, o->policies[i], &figures, err);
         if (status != AKIN_OK)
             break;
         if (!o->json)
-            print_row(names[i], n_workers, &figures);
-        else if (json_array_append_new(
-                     rows, to_json(o, names[i], n_workers, &figures)) != 0)
+            status = print_row(o->policies[i], n_workers, &figures, err);
+        else if (json_array_append_new(rows, to_json(o, o->policies[i],
+                                                     n_workers, &figures)) != 0)
             status = akin_error_set(err, AKIN_ERR_NOMEM, "out of memory");
     }
     cleanup_bed(&bed);
     return status;
 }
 
-/* The names of the list, in place; 0 if there are too many. */
-static size_t split_names(char *list, char **names)
-{
-    size_t n = 0;
-    char *rest = NULL;
-    for (char *name = strtok_r(list, ",", &rest); name != NULL;
-         name = strtok_r(NULL, ",", &rest)) {
-        if (n == MAX_LIST)
-            return 0;
-        names[n++] = name;
-    }
-    return n;
-}
-
-static akin_status_t check_names(char *const *names, size_t n,
-                                 akin_error_t *err)
-{
-    static const char *const known[] = {"eldr", "eldr-static", "union",
-                                        "union-band"};
-    for (size_t i = 0; i < n; i++) {
-        size_t k = 0;
-        while (k < 4 && strcmp(names[i], known[k]) != 0)
-            k++;
-        if (k == 4)
-            return akin_error_set(err, AKIN_ERR_INVALID,
-                                  "--policy %s: choose among eldr, "
-                                  "eldr-static, union, union-band; the others "
-                                  "read no array",
-                                  names[i]);
-    }
-    if (n == 0)
-        return akin_error_set(err, AKIN_ERR_INVALID,
-                              "--policy: up to %d names are needed, as in "
-                              "eldr,union",
-                              MAX_LIST);
-    return AKIN_OK;
-}
-
 static int run(const options_t *o, akin_error_t *err)
 {
-    char *names[MAX_LIST];
-    char *list = strdup(o->policies);
     json_t *rows = json_array();
-    akin_status_t status = AKIN_OK;
-    if (list == NULL || rows == NULL) {
-        status = akin_error_set(err, AKIN_ERR_NOMEM, "out of memory");
-    } else {
-        size_t n_names = split_names(list, names);
-        status = check_names(names, n_names, err);
-        if (status == AKIN_OK && !o->json)
-            (void)printf("%u layers x %u experts, top %u, %s; times in "
-                         "microseconds\n"
-                         "%-12s %7s %9s %10s %10s %10s %8s %8s %10s %7s\n",
-                         o->planted.n_layers, o->planted.n_experts,
-                         o->planted.top_k,
-                         akin_kernel_path_name(akin_kernels_best()), "policy",
-                         "workers", "MB", "read", "choice", "p99", "ratio",
-                         "p99/p50", "decide", "band");
-        for (size_t i = 0; status == AKIN_OK && i < o->n_workers; i++)
-            status = run_workers(o, o->workers[i], names, n_names, rows, err);
-    }
-    free(list);
+    akin_status_t status = rows == NULL ? AKIN_ERR_NOMEM : AKIN_OK;
+    if (!o->json)
+        (void)printf("%u layers x %u experts, top %u, %s; times in "
+                     "microseconds\n"
+                     "%-12s %7s %9s %10s %10s %10s %8s %8s %10s %7s\n",
+                     o->planted.n_layers, o->planted.n_experts,
+                     o->planted.top_k,
+                     akin_kernel_path_name(akin_kernels_best()), "policy",
+                     "workers", "MB", "read", "choice", "p99", "ratio",
+                     "p99/p50", "decide", "band");
+    for (size_t i = 0; status == AKIN_OK && i < o->n_workers; i++)
+        status = run_workers(o, o->workers[i], rows, err);
     if (status == AKIN_OK && o->json)
         return akin_command_print_json(rows);
     json_decref(rows);
-    if (status != AKIN_OK)
-        return akin_command_fail(status, err);
-    return fflush(stdout) == 0 ? AKIN_EXIT_OK : AKIN_EXIT_FAILED;
+    return status == AKIN_OK ? AKIN_EXIT_OK : akin_command_fail(status, err);
 }
 
 int akin_bench_route_command(int argc, char **argv)
@@ -425,7 +405,8 @@ int akin_bench_route_command(int argc, char **argv)
         .planted = {48, 128, 8, N_DOMAINS, 1},
         .workers = {4, 16, 64, 256, 1024, 4096},
         .n_workers = 6,
-        .policies = "eldr,eldr-static,union,union-band",
+        .policies = {"eldr", "eldr-static", "union", "union-band"},
+        .n_policies = 4,
         .seconds = 2,
     };
     akin_error_t err = {{0}};

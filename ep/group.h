@@ -1,0 +1,85 @@
+/* Group: one MoE layer over the ranks of an expert-parallel worker: dispatch,
+ * expert compute, combine. */
+#ifndef AKIN_EP_GROUP_H
+#define AKIN_EP_GROUP_H
+
+#include "ep/exchange.h"
+#include "ep/expert_step.h"
+#include "ep/placement.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/** This rank's part of a group. */
+typedef struct akin_ep_group akin_ep_group_t;
+
+typedef struct akin_ep_group_params {
+    akin_ep_exchange_t *exchange;      /* borrowed */
+    const akin_placement_t *placement; /* of the worker; copied */
+    int64_t timeout_ns; /* for a rank of the group that does not come */
+} akin_ep_group_params_t;
+
+/**
+ * \param[out] group_p  owned by the caller; outlives the engine that runs it.
+ * \return AKIN_OK, AKIN_ERR_INVALID: exchange and placement differ in ranks.
+ * \return AKIN_ERR_NOMEM
+ */
+akin_status_t akin_ep_group_create(const akin_ep_group_params_t *params,
+                                   akin_ep_group_t **group_p,
+                                   akin_error_t *err) AKIN_MUST_CHECK;
+
+/** NULL is allowed. */
+void akin_ep_group_destroy(akin_ep_group_t *group);
+
+/**
+ * Make the scratch memory for steps of a model; called once by the engine.
+ *
+ * \param[in] step  sizes; max_rows is the same on all ranks of the group.
+ * \return AKIN_OK, AKIN_ERR_INVALID, AKIN_ERR_NOMEM
+ */
+akin_status_t akin_ep_group_prepare(akin_ep_group_t *group,
+                                    const akin_expert_step_params_t *step,
+                                    akin_error_t *err) AKIN_MUST_CHECK;
+
+/**
+ * As akin_expert_step_run(), the experts being where the placement says: the
+ * hidden vector of a row goes once to every other rank that serves one of its
+ * experts, each (row, choice) comes back as one vector, and the owner adds a
+ * row's vectors in the gate's order: the same bits as on one rank. Every rank
+ * of the group calls it for every layer of a step, with or without rows.
+ *
+ * Called by every thread of the team; ends with a barrier.
+ *
+ * \param[in]  layer
+ * \param[in]  batch   this rank's rows; batch->experts are those of the layer,
+ *                     of which only the ones held here are touched.
+ * \param[out] status_p  written by thread 0 only: AKIN_OK, or why the group is
+ *                       no more; the rows are then worth nothing.
+ * \return distinct experts that this rank served.
+ */
+uint32_t akin_ep_group_run(akin_ep_group_t *group, akin_team_t *team,
+                           uint32_t rank, uint32_t layer,
+                           const akin_expert_batch_t *batch,
+                           akin_status_t *status_p);
+
+/** Counters since creation. */
+typedef struct akin_ep_group_stats {
+    uint64_t n_layers; /* layers run */
+    uint64_t bytes_out;
+    uint64_t bytes_in;
+    int64_t dispatch_ns; /* spent in the exchange, both ways */
+    int64_t combine_ns;
+    int64_t compute_ns;
+} akin_ep_group_stats_t;
+
+void akin_ep_group_stats(const akin_ep_group_t *group,
+                         akin_ep_group_stats_t *stats_p);
+
+const akin_placement_t *akin_ep_group_placement(const akin_ep_group_t *group);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

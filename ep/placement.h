@@ -61,7 +61,7 @@ typedef struct akin_placement_params {
  * largest rate per replica and packs by rate, largest first, each on the least
  * loaded rank with a free slot; `activation` packs by q = 1 - (1 - rate)^batch
  * by the longest-processing-time rule and gives a replica slot to where the
- * expected maximum (ep/rank_load.h) falls most. `linear` and `round-robin`
+ * expected maximum (ep/placement_load.h) falls most. `linear` and `round-robin`
  * replicate the experts 0, 1, ... in turn. Deterministic.
  *
  * \param[out] placement_p  owned by the caller, akin_placement_cleanup().

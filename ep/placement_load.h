@@ -1,7 +1,7 @@
-/* Rank load: how many experts the busiest rank of a worker is expected to
+/* Placement load: how many experts the busiest rank of a worker is expected to
  * activate in a step. Pure. */
-#ifndef AKIN_EP_RANK_LOAD_H
-#define AKIN_EP_RANK_LOAD_H
+#ifndef AKIN_EP_PLACEMENT_LOAD_H
+#define AKIN_EP_PLACEMENT_LOAD_H
 
 #include "ep/placement.h"
 
@@ -14,7 +14,7 @@ extern "C" {
  * 0, .564, 1.029, 1.424, 1.766 for 1, 2, 4, 8, 16 ranks, and what lies
  * between.
  */
-double akin_rank_load_factor(uint32_t n_ranks);
+double akin_placement_load_factor(uint32_t n_ranks);
 
 /**
  * Expected maximum over the ranks of one layer: mean(mu) + c_R sqrt(mean(var) +
@@ -26,15 +26,16 @@ double akin_rank_load_factor(uint32_t n_ranks);
  * \param[in] holders  [n_experts]
  * \return experts; the sum of 1 - idle with one rank.
  */
-double akin_rank_load_layer(const float *idle, const uint64_t *holders,
-                            uint32_t n_experts, uint32_t n_ranks);
+double akin_placement_load_layer(const float *idle, const uint64_t *holders,
+                                 uint32_t n_experts, uint32_t n_ranks);
 
 /**
- * Sum over the layers of akin_rank_load_layer().
+ * Sum over the layers of akin_placement_load_layer().
  *
  * \param[in] idle  [n_layers][n_experts]
  */
-double akin_rank_load(const akin_placement_t *placement, const float *idle);
+double akin_placement_load(const akin_placement_t *placement,
+                           const float *idle);
 
 #ifdef __cplusplus
 }

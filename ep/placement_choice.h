@@ -1,6 +1,6 @@
-/* Replica choice: which rank serves each expert that a step activates. */
-#ifndef AKIN_EP_REPLICA_CHOICE_H
-#define AKIN_EP_REPLICA_CHOICE_H
+/* Placement choice: which rank serves each expert that a step activates. */
+#ifndef AKIN_EP_PLACEMENT_CHOICE_H
+#define AKIN_EP_PLACEMENT_CHOICE_H
 
 #include <stdint.h>
 
@@ -8,7 +8,7 @@
 extern "C" {
 #endif
 
-#define AKIN_REPLICA_NONE 255u
+#define AKIN_PLACEMENT_NO_RANK 255u
 
 /**
  * Exactly one rank for every activated expert of one layer (METRO, arXiv
@@ -20,13 +20,13 @@ extern "C" {
  * \param[in]  holders  [n_experts] of one layer, as in a placement.
  * \param[in]  active   [(n_experts + 63) / 64] bit e: expert e is activated.
  * \param[in]  n_ranks  at most AKIN_PLACEMENT_MAX_RANKS.
- * \param[out] rank_of  [n_experts] the rank; AKIN_REPLICA_NONE if idle.
+ * \param[out] rank_of  [n_experts] the rank; AKIN_PLACEMENT_NO_RANK if idle.
  * \param[out] loads    [n_ranks] activated experts of each rank.
  * \return the largest load.
  */
-uint32_t akin_replica_choose(const uint64_t *holders, const uint64_t *active,
-                             uint32_t n_experts, uint32_t n_ranks,
-                             uint8_t *rank_of, uint32_t *loads);
+uint32_t akin_placement_choose(const uint64_t *holders, const uint64_t *active,
+                               uint32_t n_experts, uint32_t n_ranks,
+                               uint8_t *rank_of, uint32_t *loads);
 
 #ifdef __cplusplus
 }

@@ -22,6 +22,8 @@ static const akin_command_t commands[] = {
     {"trace", "import and inspect traces of routes", akin_command_trace},
     {"fit", "learn from a trace where requests should be decoded",
      akin_command_fit},
+    {"replay", "compare policies on the recorded requests of a trace",
+     akin_command_replay},
     {"bench", "measure parts of akin beside what bounds them",
      akin_command_bench},
 };

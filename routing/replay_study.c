@@ -12,8 +12,6 @@ enum { STREAM_SPLIT = 103 };
  * in flight, where nothing else is asked for. */
 #define PASSES 4u
 #define WARMUP_FILLS 3u
-/* Open loop: nothing says how many are in flight. */
-#define WARMUP_OPEN 500u
 
 static int needs_fit(const akin_replay_study_params_t *params)
 {
@@ -64,6 +62,24 @@ static akin_status_t make_fit(const akin_replay_study_params_t *params,
     return status;
 }
 
+/* In an open loop nothing says how many are in flight, but never more than
+ * there are. */
+void akin_replay_study_set_sizes(akin_replay_study_params_t *params)
+{
+    akin_replay_params_t *replay = &params->replay;
+    const uint32_t n =
+        params->of != NULL ? params->n_of : params->set->n_requests;
+    const uint32_t n_fit = params->fit == NULL ? params->n_fit : 0;
+    const uint32_t n_left = n > n_fit ? n - n_fit : 0;
+    if (replay->n_measured == 0)
+        replay->n_measured = PASSES * n_left;
+    if (replay->n_warmup == 0)
+        replay->n_warmup =
+            WARMUP_FILLS * (replay->rate > 0.0
+                                ? n_left
+                                : replay->n_workers * replay->in_flight);
+}
+
 static akin_status_t replay_cases(const akin_replay_study_params_t *params,
                                   const uint32_t *requests, uint32_t n_requests,
                                   const akin_fit_t *fit, uint32_t s,
@@ -75,12 +91,6 @@ static akin_status_t replay_cases(const akin_replay_study_params_t *params,
     replay.requests = requests;
     replay.n_requests = n_requests;
     replay.seed = params->seed + s;
-    if (replay.n_measured == 0)
-        replay.n_measured = PASSES * n_requests;
-    if (replay.n_warmup == 0)
-        replay.n_warmup = replay.rate > 0.0 ? WARMUP_OPEN
-                                            : WARMUP_FILLS * replay.n_workers *
-                                                  replay.in_flight;
     for (uint32_t c = 0; c < params->n_cases; c++) {
         replay.policy = params->cases[c].policy;
         replay.tau = params->cases[c].tau;
@@ -122,12 +132,19 @@ static akin_status_t run_split(const akin_replay_study_params_t *params,
     return status;
 }
 
-akin_status_t akin_replay_study_run(const akin_replay_study_params_t *params,
+akin_status_t akin_replay_study_run(const akin_replay_study_params_t *given,
                                     akin_replay_result_t *results, double *rho,
                                     akin_error_t *err)
 {
+    akin_replay_study_params_t sized = *given;
+    const akin_replay_study_params_t *params = &sized;
+    akin_replay_study_set_sizes(&sized);
     const uint32_t n =
         params->of != NULL ? params->n_of : params->set->n_requests;
+    if (params->fit == NULL && params->n_fit == 0 && needs_fit(params))
+        return akin_error_set(err, AKIN_ERR_INVALID,
+                              "no requests for fitting, but a policy needs a "
+                              "fit");
     if (params->fit == NULL && params->n_fit >= n)
         return akin_error_set(err, AKIN_ERR_INVALID,
                               "%u of %u requests for fitting leave none to "

@@ -37,14 +37,17 @@ typedef struct akin_replay_study_params {
     void *arg;
 } akin_replay_study_params_t;
 
+/** Fill in replay.n_measured (0: four passes over the requests that are
+ * measured) and replay.n_warmup (0: three times those in flight, or in an open
+ * loop three passes), as akin_replay_study_run() does by itself. */
+void akin_replay_study_set_sizes(akin_replay_study_params_t *params);
+
 /**
  * For every seed: draw n_fit requests, fit one cluster per worker with them if
  * a case needs a fit, and replay the other requests under every case, in the
  * same order.
  *
- * \param[in]  params   replay.n_measured 0: four passes over the requests that
- *                      are measured; replay.n_warmup 0: three times those in
- *                      flight.
+ * \param[in]  params   sizes of 0 as akin_replay_study_set_sizes() has them.
  * \param[out] results  [n_cases][n_seeds]
  * \param[out] rho      [n_seeds] of the fits; NaN: none; NULL is allowed.
  * \param[out] err

@@ -43,9 +43,9 @@ typedef struct akin_fit {
     float *pbar;      /* [n_clusters][n_layers][n_experts] mean chance that a
                          decode token activates the expert; or NULL */
     akin_decode_map_t decode_map; /* of the same shape; may be empty */
-    double rho;       /* of the signatures; NaN: unknown */
-    double tau;       /* chosen by replay; NaN: none was */
-    double pull;      /* likewise */
+    double rho;                   /* of the signatures; NaN: unknown */
+    double tau;                   /* chosen by replay; NaN: none was */
+    double pull;                  /* likewise */
     uint64_t seed;
     akin_fit_domain_t *domains; /* [n_domains], most requests first */
     uint32_t n_domains;
@@ -63,11 +63,12 @@ akin_signature_form_t akin_fit_form(const akin_fit_t *fit);
 /**
  * Read a fit file: JSON in the format of the ELDR artifact
  * (arXiv 2607.00466), whose keys are `L`, `e`, `k`, `layer_mask`, `variant`,
- * `sig_idf`, `centroids`, `seed`, `fit_peak_rho`; ours adds `top_k`, `tau`, `pull`,
- * `pbar` and `domains`. Layers rise in the mask, none twice, as the artifact
- * has it; `sig_idf` holds the masked layers alone and becomes 0 elsewhere.
- * Centroids whose length is within 0.001 of 1 are scaled to 1. Unknown keys
- * are passed over, save those that change the meaning of a signature.
+ * `sig_idf`, `centroids`, `seed`, `fit_peak_rho`; ours adds `top_k`, `tau`,
+ * `pull`, `pbar`, `domains` and `decode_map`. Layers rise in the mask, none
+ * twice, as the artifact has it; `sig_idf` holds the masked layers alone and
+ * becomes 0 elsewhere. Centroids whose length is within 0.001 of 1 are scaled
+ * to 1. Unknown keys are passed over, save those that change the meaning of a
+ * signature.
  *
  * \param[in]  path
  * \param[out] fit  the caller's to clean up; empty on failure.

@@ -240,6 +240,26 @@ static void put_pbar(writer_t *writer, const akin_fit_t *fit)
     put_text(writer, "]");
 }
 
+static void put_decode_map(writer_t *writer, const akin_decode_map_t *map)
+{
+    size_t cells = (size_t)map->n_layers * map->n_experts;
+    put_key(writer, "decode_map");
+    writer->is_first = true;
+    put_entry(writer, "carry", json_real((double)map->carry));
+    put_entry(writer, "prompt_tokens", json_real((double)map->prompt_tokens));
+    put_key(writer, "prompt_mean");
+    put_row(writer, "prompt_mean", map->prompt_mean, cells);
+    put_key(writer, "decode_mean");
+    put_row(writer, "decode_mean", map->decode_mean, cells);
+    if (map->n_axes > 0) {
+        put_key(writer, "axes");
+        put_rows(writer, "axes", map->axes, map->n_axes, cells);
+        put_key(writer, "responses");
+        put_rows(writer, "responses", map->responses, map->n_axes, cells);
+    }
+    put_text(writer, "\n}");
+}
+
 static void put_fit(writer_t *writer, const akin_fit_t *fit)
 {
     bool has_idf = fit->variant == AKIN_FIT_COUNT_IDF && fit->idf != NULL;
@@ -274,6 +294,8 @@ static void put_fit(writer_t *writer, const akin_fit_t *fit)
     put_rows(writer, "centroids", fit->centroids, fit->n_clusters, fit->dim);
     if (fit->pbar != NULL)
         put_pbar(writer, fit);
+    if (fit->decode_map.prompt_mean != NULL)
+        put_decode_map(writer, &fit->decode_map);
     put_text(writer, "\n}\n");
 }
 

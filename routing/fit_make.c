@@ -289,6 +289,13 @@ static akin_status_t average_decode(maker_t *maker)
     return AKIN_OK;
 }
 
+static akin_status_t map_decode(maker_t *maker)
+{
+    return akin_decode_map_make(maker->calibration, maker->params->seed,
+                                &maker->fit->decode_map,
+                                &maker->report->decode_map, maker->err);
+}
+
 static akin_status_t count_domains(maker_t *maker)
 {
     const akin_calibration_t *c = maker->calibration;
@@ -347,9 +354,9 @@ akin_status_t akin_fit_make(const akin_fit_make_params_t *params,
                             akin_error_t *err)
 {
     static const make_fn_t steps[] = {
-        check_params,  begin,          draw_pairs,
-        weigh,         choose_layers,  form_signatures,
-        find_clusters, average_decode, count_domains,
+        check_params,  begin,           draw_pairs,    weigh,
+        choose_layers, form_signatures, find_clusters, average_decode,
+        map_decode,    count_domains,
     };
     akin_fit_report_t unwanted = {0};
     int64_t began_ns = akin_clock_now_ns();

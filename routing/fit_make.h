@@ -3,6 +3,7 @@
 #define AKIN_ROUTING_FIT_MAKE_H
 
 #include "routing/calibration.h"
+#include "routing/decode_map_make.h"
 #include "routing/fit.h"
 
 #include <stdbool.h>
@@ -26,12 +27,13 @@ typedef struct akin_fit_report {
     uint32_t n_masked; /* layers kept */
     uint32_t n_rounds; /* of k-means */
     bool has_converged;
-    double cost;         /* of the last assignment: sum of 1 - x . c */
-    uint32_t *sizes;     /* [n_clusters] requests */
-    uint32_t *cluster;   /* [n_requests] of each request */
-    double purity;       /* share of the requests with a domain that are in a
-                            cluster where theirs is the most frequent; NaN: no
-                            domains */
+    double cost;       /* of the last assignment: sum of 1 - x . c */
+    uint32_t *sizes;   /* [n_clusters] requests */
+    uint32_t *cluster; /* [n_requests] of each request */
+    double purity;     /* share of the requests with a domain that are in a
+                          cluster where theirs is the most frequent; NaN: no
+                          domains */
+    akin_decode_map_report_t decode_map;
     double mask_seconds; /* of it for the layer mask or rho */
     double seconds;      /* of all */
 } akin_fit_report_t;
@@ -44,7 +46,8 @@ void akin_fit_report_cleanup(akin_fit_report_t *report);
  * calibration and the layers that the greedy search keeps, `count` with all
  * layers; balanced clusters of the signatures; per cluster the mean chance
  * that a decode token activates an expert, the overall one for a cluster
- * without requests. The same input and seed give the same bits.
+ * without requests; a decode map (akin_decode_map_make()). The same input and
+ * seed give the same bits.
  *
  * \param[in]  params
  * \param[out] fit     the caller's to clean up; empty on failure.

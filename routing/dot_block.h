@@ -51,8 +51,10 @@ AKINI_INLINE void akini_dot_flush(const float *a, const float *const *rows,
             odd[r] += *(const akini_lanes_t *)x * *(const akini_lanes_t *)y;
         }
     }
-    for (int r = 0; r < n_rows; r++)
-        akini_lanes_widen(even[r] + odd[r], sums[r]);
+    for (int r = 0; r < n_rows; r++) {
+        even[r] += odd[r];
+        akini_lanes_widen(&even[r], sums[r]);
+    }
 }
 
 /* As akini_dot_flush(), over any number of cells. */

@@ -53,7 +53,7 @@ AKINI_INLINE void multiply(const float *points, const int n_points,
                 part[p] += points[(size_t)p * dim + d] * c;
         }
         for (int p = 0; p < n_points; p++)
-            akini_lanes_widen(part[p], wide[p]);
+            akini_lanes_widen(&part[p], wide[p]);
     }
     for (int p = 0; p < n_points; p++)
         memcpy(sums[p], wide[p], sizeof(wide[p]));

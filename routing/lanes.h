@@ -45,8 +45,10 @@ typedef float akini_half_t __attribute__((vector_size(32)));
 typedef double akini_wide_t __attribute__((vector_size(64)));
 
 /** Add lanes of float to as many of double. */
-AKINI_INLINE void akini_lanes_widen(akini_lanes_t part, akini_wide_t *wide)
+AKINI_INLINE void akini_lanes_widen(const akini_lanes_t *lanes,
+                                    akini_wide_t *wide)
 {
+    akini_lanes_t part = *lanes;
     akini_half_t low =
         __builtin_shufflevector(part, part, 0, 1, 2, 3, 4, 5, 6, 7);
     akini_half_t high =

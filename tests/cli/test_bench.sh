@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# `akin bench route` and `akin bench fit` on tiny sizes: fields and refusals.
+# The measurements of routing on tiny sizes: fields and refusals.
 #
 # usage: test_bench.sh AKIN JSON_VALUE SOURCE_DIR
 # shellcheck source=tests/cli/expect.sh

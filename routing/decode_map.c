@@ -14,7 +14,7 @@
 #define HALF_TRUST 8.0f
 
 enum {
-    ROWS = 8,          /* responses added at a time */
+    ROWS = 4,          /* responses added at a time */
     BLOCK_CELLS = 2048 /* whose rates stay in the nearest cache meanwhile */
 };
 

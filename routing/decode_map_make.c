@@ -2,9 +2,9 @@
 #include "routing/decode_map_make.h"
 
 #include "base/clock.h"
+#include "routing/decode_fold.h"
 #include "routing/decode_samples.h"
 #include "routing/decode_search.h"
-#include "routing/eigen.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -14,57 +14,102 @@
 typedef struct maker {
     const akini_decode_samples_t *samples;
     const akini_decode_choice_t *choice;
-    double *values;  /* [n_axes] eigenvalues: squared scores, summed */
-    double *vectors; /* [n_axes][n] */
-    double *sums;    /* [2][cells] */
+    akini_decode_fold_t fold; /* of all samples */
+    akini_decode_mix_t mix;
+    double ridge;   /* in the unit of the eigenvalues */
+    double *axis;   /* [n] weights of the x in an axis */
+    double *answer; /* [n] weights of the y - carry * x in its response */
+    double *sums;   /* [2][cells] */
 } maker_t;
 
-/* The axis is X'u / sigma, its response (Y - carry X)'z / (sigma^2 + ridge)
- * with the scores z = sigma u. */
-static void make_axis(const maker_t *maker, uint32_t q, double ridge,
-                      float *axis, float *response)
+/* What the samples weigh in an axis and its response. */
+static void weigh(const maker_t *maker, uint32_t p)
 {
-    const akini_decode_samples_t *s = maker->samples;
-    const size_t cells = s->cells;
-    const double sigma = sqrt(maker->values[q]);
-    double *restrict x_sums = maker->sums;
-    double *restrict y_sums = maker->sums + cells;
-    memset(maker->sums, 0, 2 * cells * sizeof(*maker->sums));
-    for (uint32_t i = 0; i < s->n; i++) {
-        const double u = maker->vectors[(size_t)q * s->n + i];
-        const float *x = s->x + i * cells, *y = s->y + i * cells;
-        for (size_t j = 0; j < cells; j++) {
-            x_sums[j] += u * (double)x[j];
-            y_sums[j] += u * (double)y[j];
+    const akini_decode_fold_t *fold = &maker->fold;
+    const size_t n = fold->n;
+    memset(maker->axis, 0, n * sizeof(*maker->axis));
+    memset(maker->answer, 0, n * sizeof(*maker->answer));
+    for (uint32_t q = 0; q < fold->n_base; q++) {
+        const double part = maker->mix.rows[(size_t)p * fold->n_base + q];
+        const double value = fold->values[q];
+        const double *vector = fold->vectors + q * n;
+        for (size_t i = 0; i < n; i++) {
+            maker->axis[i] += part / value * vector[i];
+            maker->answer[i] +=
+                part * value / (value + maker->ridge) * vector[i];
         }
-    }
-    const double factor = sigma / (maker->values[q] + ridge);
-    for (size_t j = 0; j < cells; j++) {
-        axis[j] = (float)(x_sums[j] / sigma);
-        response[j] =
-            (float)(factor * (y_sums[j] - maker->choice->carry * x_sums[j]));
     }
 }
 
-static akin_status_t fill(const maker_t *maker, uint32_t n_axes,
+/* Axes are scaled to length 1, their responses the other way. */
+static void make_axis(const maker_t *maker, uint32_t p, float *axis,
+                      float *response)
+{
+    const akini_decode_samples_t *s = maker->samples;
+    const size_t cells = s->cells;
+    double *restrict axes = maker->sums;
+    double *restrict answers = maker->sums + cells;
+    weigh(maker, p);
+    memset(maker->sums, 0, 2 * cells * sizeof(*maker->sums));
+    for (size_t i = 0; i < s->n; i++) {
+        const float *x = s->x + i * cells, *y = s->y + i * cells;
+        const double a = maker->axis[i], b = maker->answer[i];
+        const double carried = b * maker->choice->carry;
+        for (size_t j = 0; j < cells; j++) {
+            axes[j] += a * (double)x[j];
+            answers[j] += b * (double)y[j] - carried * (double)x[j];
+        }
+    }
+    double squares = 0.0;
+    for (size_t j = 0; j < cells; j++)
+        squares += axes[j] * axes[j];
+    const double length = sqrt(squares);
+    for (size_t j = 0; j < cells; j++) {
+        axis[j] = (float)(axes[j] / length);
+        response[j] = (float)(answers[j] * length);
+    }
+}
+
+static akin_status_t find_axes(maker_t *maker, uint64_t seed, uint32_t *n_axes)
+{
+    akini_decode_fold_t *fold = &maker->fold;
+    akin_status_t status = akini_decode_fold_init(fold, maker->samples);
+    if (status != AKIN_OK)
+        return status;
+    for (uint32_t i = 0; i < fold->n; i++)
+        fold->order[i] = i;
+    status = akini_decode_fold_begin(fold, fold->n, seed);
+    if (status != AKIN_OK)
+        return status;
+    akini_decode_fold_carry(fold, maker->choice->carry);
+    maker->ridge = maker->choice->ridge * fold->mean_square;
+    status = akini_decode_fold_reduce(fold, maker->ridge, seed, &maker->mix);
+    *n_axes = maker->choice->n_axes < maker->mix.n_axes ? maker->choice->n_axes
+                                                        : maker->mix.n_axes;
+    return status;
+}
+
+static akin_status_t fill(maker_t *maker, uint64_t seed,
                           const akin_calibration_t *c, akin_decode_map_t *map)
 {
     const akini_decode_samples_t *s = maker->samples;
     const size_t cells = s->cells;
-    akin_status_t status =
-        akin_decode_map_init(map, c->n_layers, c->n_experts, n_axes);
+    uint32_t n_axes = 0;
+    akin_status_t status = AKIN_OK;
+    if (maker->axis == NULL || maker->answer == NULL || maker->sums == NULL)
+        return AKIN_ERR_NOMEM;
+    if (maker->choice->n_axes > 0)
+        status = find_axes(maker, seed, &n_axes);
+    if (status == AKIN_OK)
+        status = akin_decode_map_init(map, c->n_layers, c->n_experts, n_axes);
     if (status != AKIN_OK)
         return status;
     map->carry = (float)maker->choice->carry;
     map->prompt_tokens = s->prompt_tokens;
     memcpy(map->prompt_mean, s->prompt_mean, cells * sizeof(float));
     memcpy(map->decode_mean, s->decode_mean, cells * sizeof(float));
-    double mean_square = 0.0;
-    for (size_t i = 0; i < s->n; i++)
-        mean_square += s->xx[i * s->n + i] / (double)s->n;
-    for (uint32_t q = 0; q < n_axes; q++)
-        make_axis(maker, q, maker->choice->ridge * mean_square,
-                  map->axes + q * cells, map->responses + q * cells);
+    for (uint32_t p = 0; p < n_axes; p++)
+        make_axis(maker, p, map->axes + p * cells, map->responses + p * cells);
     return AKIN_OK;
 }
 
@@ -72,32 +117,18 @@ static akin_status_t make(const akini_decode_samples_t *samples,
                           const akini_decode_choice_t *choice, uint64_t seed,
                           const akin_calibration_t *c, akin_decode_map_t *map)
 {
-    const size_t wanted = choice->n_axes;
-    const maker_t maker = {
+    maker_t maker = {
         .samples = samples,
         .choice = choice,
-        .values = calloc(wanted + 1, sizeof(double)),
-        .vectors = calloc(wanted + 1, samples->n * sizeof(double)),
+        .axis = calloc(samples->n, sizeof(double)),
+        .answer = calloc(samples->n, sizeof(double)),
         .sums = calloc(2, samples->cells * sizeof(double)),
     };
-    const akini_eigen_params_t eigen = {
-        .matrix = samples->xx,
-        .stride = samples->n,
-        .n = samples->n,
-        .n_wanted = choice->n_axes,
-        .seed = seed,
-    };
-    uint32_t n_axes = 0;
-    akin_status_t status = AKIN_OK;
-    if (maker.values == NULL || maker.vectors == NULL || maker.sums == NULL)
-        status = AKIN_ERR_NOMEM;
-    if (status == AKIN_OK && wanted > 0)
-        status = akini_eigen_find(&eigen, maker.values, maker.vectors, &n_axes);
-    if (status == AKIN_OK)
-        status = fill(&maker, n_axes, c, map);
+    akin_status_t status = fill(&maker, seed, c, map);
+    akini_decode_fold_cleanup(&maker.fold);
     free(maker.sums);
-    free(maker.vectors);
-    free(maker.values);
+    free(maker.answer);
+    free(maker.axis);
     return status;
 }
 

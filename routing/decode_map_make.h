@@ -23,13 +23,15 @@ typedef struct akin_decode_map_report {
 } akin_decode_map_report_t;
 
 /**
- * Learn a map. Its axes are the directions in which the prompts of the
- * calibration differ most; what a request's prompt has of each predicts, by
- * ridge regression, what its decode differs from the mean beyond the share
- * that is carried over cell by cell. The number of axes (0, 8, 16 or 32), the
- * ridge (0.1, 0.3, 1 or 3 parts of the mean squared length of a prompt's rates
- * about their mean) and that share (0 to 1 in quarters) are those that predict
- * best in five-fold cross-validation. At most 2,048 requests, spread over the
+ * Learn a map. A ridge regression predicts what a request's decode differs from
+ * the mean, beyond the share of its prompt's difference that is carried over
+ * cell by cell, from what its prompt has of the directions in which prompts
+ * differ most (principal axes, at most 96). The axes of the map are the few
+ * mixtures of them that matter most to what it predicts. The number of axes
+ * (0, 8, 16 or 32), the ridge (0.1, 0.3, 1 or 3 parts of the mean squared
+ * length of a prompt's rates about their mean) and the share (0 to 1 in
+ * quarters) are those that predict best in five-fold cross-validation, where
+ * every request counts the same. At most 2,048 requests, spread over the
  * calibration, are used. The same input and seed give the same bits.
  *
  * \param[in]  calibration  borrowed.

@@ -11,7 +11,7 @@
 
 enum {
     SPARE = 16,      /* vectors beside the wanted ones, which settle first */
-    ROUNDS = 24,     /* of the iteration */
+    ROUNDS = 10,     /* of the iteration */
     SWEEPS = 30,     /* of Jacobi's rotations; a dozen do */
     ROWS = 8,        /* of the matrix at a time */
     WIDE_LANES = 8,  /* doubles of a akini_wide_t */
@@ -84,6 +84,27 @@ AKINI_CLONES static void project(const iteration_t *it, size_t which)
     }
 }
 
+/* Take sums[k] times vector k off vector `which`, for all k before it. */
+AKINI_CLONES static void subtract(const iteration_t *it, size_t which)
+{
+    const size_t n = it->params->n, whole = which - which % WIDE_LANES;
+    for (size_t i = 0; i < n; i++) {
+        double *row = it->vectors + i * it->across;
+        akini_wide_t wide = {0.0}, a, b;
+        for (size_t k = 0; k < whole; k += WIDE_LANES) {
+            memcpy(&a, it->sums + k, sizeof(a));
+            memcpy(&b, row + k, sizeof(b));
+            wide += a * b;
+        }
+        double sum = 0.0;
+        for (int lane = 0; lane < WIDE_LANES; lane++)
+            sum += wide[lane];
+        for (size_t k = whole; k < which; k++)
+            sum += it->sums[k] * row[k];
+        row[which] -= sum;
+    }
+}
+
 static double length(const iteration_t *it, size_t which)
 {
     double squares = 0.0;
@@ -104,8 +125,7 @@ static void scale(const iteration_t *it, size_t which, double factor)
  * lies among those before it becomes zero. */
 static void orthonormalise(const iteration_t *it)
 {
-    const size_t n = it->params->n, width = it->width;
-    for (size_t k = 0; k < width; k++) {
+    for (size_t k = 0; k < it->width; k++) {
         double before = length(it, k);
         if (!(before > DBL_MIN)) {
             scale(it, k, 0.0);
@@ -115,11 +135,7 @@ static void orthonormalise(const iteration_t *it)
         /* The second pass takes away what rounding left of the first. */
         for (int pass = 0; pass < 2; pass++) {
             project(it, k);
-            for (size_t i = 0; i < n; i++) {
-                double *row = it->vectors + i * it->across;
-                for (size_t j = 0; j < k; j++)
-                    row[k] -= it->sums[j] * row[j];
-            }
+            subtract(it, k);
         }
         double left = length(it, k);
         scale(it, k, left > MIN_LEFT ? 1.0 / left : 0.0);
@@ -138,22 +154,37 @@ static void start(const iteration_t *it)
     orthonormalise(it);
 }
 
-/* ritz = vectors' x matrix x vectors */
-static void reduce(const iteration_t *it)
+/* ritz = vectors' x images */
+AKINI_CLONES static void cross(const iteration_t *it)
 {
     const size_t n = it->params->n, width = it->width;
-    multiply(it);
     memset(it->ritz, 0, width * width * sizeof(*it->ritz));
     for (size_t i = 0; i < n; i++) {
         const double *vector = it->vectors + i * it->across;
         const double *image = it->images + i * it->across;
-        for (size_t a = 0; a < width; a++)
-            for (size_t b = 0; b <= a; b++)
-                it->ritz[a * width + b] += vector[a] * image[b];
+        for (size_t a = 0; a < width; a++) {
+            const double value = vector[a];
+            double *restrict row = it->ritz + a * width;
+            for (size_t b = 0; b < width; b++)
+                row[b] += value * image[b];
+        }
     }
-    for (size_t a = 0; a < width; a++)
-        for (size_t b = 0; b < a; b++)
-            it->ritz[b * width + a] = it->ritz[a * width + b];
+}
+
+/* ritz = vectors' x matrix x vectors */
+static void reduce(const iteration_t *it)
+{
+    const size_t width = it->width;
+    multiply(it);
+    cross(it);
+    for (size_t a = 0; a < width; a++) {
+        for (size_t b = 0; b < a; b++) {
+            double both =
+                0.5 * (it->ritz[a * width + b] + it->ritz[b * width + a]);
+            it->ritz[a * width + b] = both;
+            it->ritz[b * width + a] = both;
+        }
+    }
 }
 
 static void rotate_columns(double *m, size_t width, size_t p, size_t q,

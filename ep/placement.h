@@ -45,6 +45,25 @@ akin_status_t akin_placement_kind_find(const char *name,
                                        akin_placement_kind_t *kind_p,
                                        akin_error_t *err) AKIN_MUST_CHECK;
 
+/** What must fit together; see akin_placement_params_t. */
+typedef struct akin_placement_sizes {
+    uint32_t n_layers;
+    uint32_t n_experts;
+    uint32_t n_ranks;
+    uint32_t n_replicas;
+} akin_placement_sizes_t;
+
+/**
+ * Whether experts and replicas fill the ranks' slots evenly; to check a
+ * configuration before there are rates.
+ *
+ * \param[out] err  names the number that does not fit and one that does.
+ * \return AKIN_OK
+ * \return AKIN_ERR_INVALID: as akin_placement_make().
+ */
+akin_status_t akin_placement_check_sizes(const akin_placement_sizes_t *sizes,
+                                         akin_error_t *err) AKIN_MUST_CHECK;
+
 typedef struct akin_placement_params {
     akin_placement_kind_t kind;
     uint32_t n_layers;
@@ -59,10 +78,14 @@ typedef struct akin_placement_params {
 /**
  * Place the experts (ALGORITHMS.md 6): `eplb` replicates the expert with the
  * largest rate per replica and packs by rate, largest first, each on the least
- * loaded rank with a free slot; `activation` packs by q = 1 - (1 - rate)^batch
- * by the longest-processing-time rule and gives a replica slot to where the
- * expected maximum (ep/placement_load.h) falls most. `linear` and `round-robin`
- * replicate the experts 0, 1, ... in turn. Deterministic.
+ * loaded rank with a free slot (ep/placement_eplb.h in its global mode); a slot
+ * that would hold an expert twice goes to the expert, of those that the rank
+ * lacks, with the largest rate per replica. `activation` packs by
+ * q = 1 - (1 - rate)^batch by the longest-processing-time rule and gives a
+ * replica slot to where the expected maximum (ep/placement_load.h) falls most.
+ * `linear` and `round-robin` replicate the experts 0, 1, ... in turn. The first
+ * cuts that list into one piece per rank, the second deals it out. Epoch 0.
+ * Deterministic.
  *
  * \param[out] placement_p  owned by the caller, akin_placement_cleanup().
  * \param[out] err          names the number that does not fit.
@@ -92,6 +115,16 @@ akin_status_t akin_placement_copy(const akin_placement_t *from,
  */
 akin_status_t akin_placement_check(const akin_placement_t *placement,
                                    akin_error_t *err) AKIN_MUST_CHECK;
+
+/**
+ * Check a map that is to follow another one: akin_placement_check(), the same
+ * sizes and a later epoch.
+ *
+ * \return AKIN_OK, AKIN_ERR_INVALID
+ */
+akin_status_t akin_placement_check_epoch(const akin_placement_t *current,
+                                         const akin_placement_t *next,
+                                         akin_error_t *err) AKIN_MUST_CHECK;
 
 /** Holders of a layer's experts: [n_experts]. */
 static inline const uint64_t *

@@ -37,6 +37,21 @@ double akin_placement_load_layer(const float *idle, const uint64_t *holders,
 double akin_placement_load(const akin_placement_t *placement,
                            const float *idle);
 
+/** idle = (1 - rate)^batch: the chance that no request of a step activates the
+ * expert. \param[out] idle  [n] */
+void akin_placement_idle(const float *rates, size_t n, double batch,
+                         float *idle);
+
+/**
+ * akin_placement_load() of a step with so many requests.
+ *
+ * \param[in] rates  [n_layers][n_experts] chance that a decode token activates
+ *                   the expert.
+ * \param[in] batch  requests of the step, more than 0.
+ */
+double akin_placement_predict(const akin_placement_t *placement,
+                              const float *rates, double batch);
+
 #ifdef __cplusplus
 }
 #endif

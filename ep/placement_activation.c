@@ -1,0 +1,102 @@
+/* Placement by activation: one layer. */
+#include "ep/placement_activation.h"
+
+#include "ep/placement_load.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* A replica of an expert that is seldom active moves nothing, so that only the
+ * most active ones are tried. */
+enum { MAX_CANDIDATES = 24 };
+
+akin_status_t
+akini_placement_activation_init(akini_placement_activation_t *activation,
+                                const akin_placement_params_t *params)
+{
+    const size_t n = params->n_experts;
+    *activation = (akini_placement_activation_t){
+        .sizes = {.n_layers = params->n_layers,
+                  .n_experts = params->n_experts,
+                  .n_ranks = params->n_ranks,
+                  .n_replicas = params->n_replicas},
+        .batch = params->batch,
+        .items = calloc(n, sizeof(*activation->items)),
+        .pack = calloc(n, sizeof(*activation->pack)),
+        .idle = calloc(n, sizeof(*activation->idle)),
+    };
+    return activation->items != NULL && activation->pack != NULL &&
+                   activation->idle != NULL
+               ? AKIN_OK
+               : AKIN_ERR_NOMEM;
+}
+
+void akini_placement_activation_cleanup(
+    akini_placement_activation_t *activation)
+{
+    free(activation->items);
+    free(activation->pack);
+    free(activation->idle);
+}
+
+/* One more holder for the expert and on the rank with which the expected
+ * maximum is least; the most active expert and the lowest rank on ties. */
+static void add_replica(const akini_placement_activation_t *a, uint32_t *counts,
+                        uint32_t n_slots, uint64_t *holders)
+{
+    const uint32_t n_experts = a->sizes.n_experts, n_ranks = a->sizes.n_ranks;
+    uint64_t open = 0;
+    for (uint32_t r = 0; r < n_ranks; r++)
+        if (counts[r] < n_slots)
+            open |= UINT64_C(1) << r;
+    uint32_t n_tried = 0, best_expert = n_experts, best_rank = 0;
+    double best = 0.0;
+    for (uint32_t i = 0; i < n_experts && n_tried < MAX_CANDIDATES; i++) {
+        const uint32_t e = a->items[i].index;
+        const uint64_t held = holders[e];
+        uint64_t ranks = open & ~held;
+        n_tried += ranks != 0;
+        for (; ranks != 0; ranks &= ranks - 1) {
+            holders[e] = held | (ranks & -ranks);
+            double load =
+                akin_placement_load_layer(a->idle, holders, n_experts, n_ranks);
+            if (best_expert == n_experts || load < best) {
+                best = load;
+                best_expert = e;
+                best_rank = (uint32_t)__builtin_ctzll(ranks);
+            }
+        }
+        holders[e] = held;
+    }
+    if (best_expert == n_experts)
+        return;
+    holders[best_expert] |= UINT64_C(1) << best_rank;
+    counts[best_rank]++;
+}
+
+void akini_placement_activation_layer(akini_placement_activation_t *a,
+                                      const float *rates, uint64_t *holders)
+{
+    const uint32_t n_experts = a->sizes.n_experts, n_ranks = a->sizes.n_ranks;
+    const uint32_t n_slots = (n_experts + a->sizes.n_replicas) / n_ranks;
+    uint32_t counts[AKIN_PLACEMENT_MAX_RANKS] = {0};
+    float sums[AKIN_PLACEMENT_MAX_RANKS] = {0};
+    akin_placement_idle(rates, n_experts, a->batch, a->idle);
+    for (uint32_t e = 0; e < n_experts; e++)
+        a->items[e] = (akini_placement_item_t){
+            .weight = 1.0f - a->idle[e],
+            .index = e,
+        };
+    akini_placement_packs_t packs = {
+        .n_packs = n_ranks,
+        .capacity = (n_experts + n_ranks - 1) / n_ranks,
+        .weights = sums,
+        .counts = counts,
+    };
+    akini_placement_sort(a->items, n_experts);
+    akini_placement_pack(&packs, a->items, n_experts, a->pack, NULL);
+    for (uint32_t e = 0; e < n_experts; e++)
+        holders[e] = UINT64_C(1) << a->pack[e];
+    for (uint32_t i = 0; i < a->sizes.n_replicas; i++)
+        add_replica(a, counts, n_slots, holders);
+}

@@ -4,6 +4,7 @@
 #define AKIN_ROUTING_POLICY_H
 
 #include "base/error.h"
+#include "ep/placement.h"
 #include "routing/fit.h"
 
 #include <stdint.h>
@@ -31,9 +32,12 @@ typedef struct akin_policy_params {
     double pull;           /* of the nearest centroids: what a cosine of 1 is
                               worth, in steps that activate every expert; >= 0
                               */
-    int refit_inline;      /* a refit runs inside the decision that starts it,
-                              not on a thread: for replays, whose clock is not
-                              the world's */
+    /* [n_workers] of workers of several ranks, all alike in n_ranks; borrowed,
+     * outlive the policy; NULL: workers of one rank */
+    const akin_placement_t *placements;
+    int refit_inline; /* a refit runs inside the decision that starts it,
+                         not on a thread: for replays, whose clock is not
+                         the world's */
 } akin_policy_params_t;
 
 /** What the router knows of a request after its prefill; borrowed. */
@@ -64,7 +68,8 @@ typedef struct akin_policy_refits {
 /** One decode step of a worker, as its report says. */
 typedef struct akin_policy_step {
     uint32_t batch;  /* requests in the step */
-    double distinct; /* distinct experts, summed over the layers */
+    double distinct; /* distinct experts of the rank with the most of them in
+                        each layer, summed over the layers */
     double seconds;  /* duration */
 } akin_policy_step_t;
 
@@ -151,8 +156,9 @@ int akin_policy_needs_fit(const char *name);
 uint32_t akin_policy_in_flight(const akin_policy_t *policy, uint32_t worker);
 
 /**
- * Expected distinct experts per step of a worker's present requests, summed
- * over layers; 0 for policies that do not predict it.
+ * Expected distinct experts per step of a worker's present requests, of the
+ * rank with the most of them in each layer, summed over layers; 0 for policies
+ * that do not predict it.
  */
 double akin_policy_expected_distinct(const akin_policy_t *policy,
                                      uint32_t worker);

@@ -1,14 +1,18 @@
 /* Policy `union`: sends a request where it adds least to everybody's time per
  * token, by the union of experts that it and the requests already there are
- * expected to activate (ALGORITHMS.md 5, one rank per worker). */
+ * expected to activate (ALGORITHMS.md 5), and, where a worker has several
+ * ranks, by what the busiest of them is expected to activate (ALGORITHMS.md 6).
+ */
 #include "routing/policy_union.h"
 
+#include "ep/placement_load.h"
 #include "routing/band.h"
 #include "routing/dot.h"
 #include "routing/float_array.h"
 #include "routing/locality.h"
 #include "routing/policy_impl.h"
 #include "routing/union_kernel.h"
+#include "routing/union_rates.h"
 
 #include <float.h>
 #include <math.h>
@@ -21,38 +25,28 @@
 /* Costs nearer than this differ by rounding alone: a tie. */
 #define TIE 1e-6
 
-/* Of the softmax over cosines that mixes the clusters' decode rates. */
-#define SHARPNESS 20.0f
-#define MIN_WEIGHT 1e-3f
-#define MIN_EXPONENT -7.0f /* exp of less is surely below that */
-
 typedef struct worker_state {
     float *sum;  /* [padded] S */
     float *idle; /* [padded] U = exp(-S); those of all workers are in a row */
-    double distinct;
+    double load; /* expected experts of the busiest rank, over the layers */
     uint32_t n_left; /* requests gone since the last rebuild */
 } worker_state_t;
 
 typedef struct union_state {
     uint32_t n_workers;
-    uint32_t n_layers;
-    uint32_t n_experts;
-    uint32_t top_k;
     size_t cells;
     size_t padded;
-    float *prior;   /* [cells] running mean of decode rates */
-    float *mixed;   /* [cells] prior of the request under decision, from pbar */
-    float *rates;   /* [padded] of the request under decision */
+    akini_union_rates_source_t source; /* rates of the request at hand */
     double *costs;  /* [n_workers] of the request under decision */
-    double *gains;  /* [n_band] expected distinct experts that it adds */
+    double *gains;  /* [n_band] what it adds to their loads */
     uint32_t *band; /* [n_band] workers looked at, rising */
+    const akin_placement_t *placements; /* [n_workers]; NULL: one rank each */
+    float *idle_after; /* [padded] scratch: U with the request */
     worker_state_t *workers;
     float *arrays; /* what the pointers above lead to */
     akin_cost_t cost;
-    /* With a fit. */
-    const float *pbar; /* [n_workers][cells] or NULL */
-    akini_locality_t locality;
-    uint32_t n_band; /* of the last decision */
+    akini_locality_t locality; /* with a fit */
+    uint32_t n_band;           /* of the last decision */
 } union_state_t;
 
 static void destroy_union(void *self)
@@ -69,6 +63,30 @@ static void destroy_union(void *self)
     free(state);
 }
 
+static void refresh(const union_state_t *state, worker_state_t *worker)
+{
+    double distinct =
+        akini_union_refresh(worker->sum, worker->idle, state->padded);
+    worker->load =
+        state->placements == NULL
+            ? distinct
+            : akin_placement_load(&state->placements[worker - state->workers],
+                                  worker->idle);
+}
+
+static void init_workers(union_state_t *state, float *arrays)
+{
+    for (uint32_t w = 0; w < state->n_workers; w++) {
+        worker_state_t *worker = &state->workers[w];
+        worker->idle = arrays + w * state->padded;
+        worker->sum = arrays + (state->n_workers + w) * state->padded;
+        refresh(state, worker);
+    }
+}
+
+/* Arrays besides the workers' own: three of the rates, and idle_after. */
+enum { N_SHARED_ARRAYS = 4 };
+
 static akin_status_t create_union(const akin_policy_params_t *params,
                                   void **self_p)
 {
@@ -76,40 +94,29 @@ static akin_status_t create_union(const akin_policy_params_t *params,
     if (state == NULL)
         return AKIN_ERR_NOMEM;
     state->n_workers = params->n_workers;
-    state->n_layers = params->n_layers;
-    state->n_experts = params->n_experts;
-    state->top_k = params->top_k;
     state->cells = (size_t)params->n_layers * params->n_experts;
     state->padded = akini_union_padded(state->cells);
+    state->placements = params->placements;
     state->workers = calloc(params->n_workers, sizeof(*state->workers));
     state->costs = calloc(params->n_workers, sizeof(*state->costs));
     state->gains = calloc(params->n_workers, sizeof(*state->gains));
     state->band = calloc(params->n_workers, sizeof(*state->band));
-    size_t n_arrays = 3 + 2 * (size_t)params->n_workers;
-    state->arrays = akini_float_array_create(n_arrays, state->padded);
+    state->arrays = akini_float_array_create(
+        N_SHARED_ARRAYS + 2 * (size_t)params->n_workers, state->padded);
     if (state->workers == NULL || state->costs == NULL ||
         state->gains == NULL || state->band == NULL || state->arrays == NULL)
         goto err_destroy;
 
-    state->prior = state->arrays;
-    state->rates = state->prior + state->padded;
-    state->mixed = state->rates + state->padded;
-    float *next = state->mixed + state->padded;
-    for (uint32_t w = 0; w < params->n_workers; w++) {
-        worker_state_t *worker = &state->workers[w];
-        worker->idle = next + w * state->padded;
-        worker->sum = next + (params->n_workers + w) * state->padded;
-        worker->distinct =
-            akini_union_refresh(worker->sum, worker->idle, state->padded);
-    }
-    for (size_t i = 0; i < state->cells; i++)
-        state->prior[i] = (float)params->top_k / (float)params->n_experts;
-    akin_cost_init(&state->cost, (uint32_t)state->cells, 0.0);
-    if (params->fit != NULL) {
-        state->pbar = params->fit->pbar;
-        if (akini_locality_init(&state->locality, params->fit) != AKIN_OK)
-            goto err_destroy;
-    }
+    akini_union_rates_init(&state->source, params, state->arrays,
+                           state->padded);
+    state->idle_after = state->arrays + 3 * state->padded;
+    init_workers(state, state->arrays + N_SHARED_ARRAYS * state->padded);
+    uint32_t n_ranks =
+        params->placements != NULL ? params->placements->n_ranks : 1;
+    akin_cost_init(&state->cost, (uint32_t)(state->cells / n_ranks), 0.0);
+    if (params->fit != NULL &&
+        akini_locality_init(&state->locality, params->fit) != AKIN_OK)
+        goto err_destroy;
     *self_p = state;
     return AKIN_OK;
 
@@ -131,53 +138,29 @@ static double marginal_cost(const akin_cost_line_t *line,
 {
     double increase = line->a_s * gain + line->b_s;
     double after =
-        akin_cost_seconds(line, worker->distinct + gain, in_flight + 1.0);
+        akin_cost_seconds(line, worker->load + gain, in_flight + 1.0);
     return in_flight * increase + after;
 }
 
-/* The mean decode rate of the clusters most similar to the request: a softmax
- * over the cosines; clusters far behind the nearest weigh nothing. All but the
- * last few are mixed here, those where the mixture is used. */
-static akini_union_mixture_t mix_prior(union_state_t *state)
+/* What the request adds to the load of every worker in the band. With one rank
+ * that is the sum of the chances that it wakes an idle expert. */
+static void find_gains(union_state_t *state)
 {
-    const float *scores = state->locality.scores;
-    float nearest = -INFINITY;
-    for (uint32_t k = 0; k < state->n_workers; k++)
-        nearest = fmaxf(nearest, scores[k]);
-    akini_union_mixture_t mixture = {.scale = 1.0f};
-    float total = 0.0f;
-    for (uint32_t k = 0; k < state->n_workers; k++) {
-        /* A cheap bound first: few clusters pass it where there are many. */
-        float behind = SHARPNESS * (scores[k] - nearest);
-        float weight = behind < MIN_EXPONENT ? 0.0f : expf(behind);
-        if (weight < MIN_WEIGHT)
-            continue;
-        if (mixture.n_rows == AKINI_UNION_MIX_ROWS) {
-            akini_union_mix(&mixture, state->mixed, state->cells);
-            mixture.sum = state->mixed;
-            mixture.n_rows = 0;
-        }
-        total += weight;
-        mixture.rows[mixture.n_rows] = state->pbar + k * state->cells;
-        mixture.weights[mixture.n_rows++] = weight;
+    const float *rates = state->source.rates;
+    if (state->placements == NULL) {
+        akini_dot_rows(rates, state->workers[0].idle, state->padded,
+                       state->band, state->n_band, state->padded, state->gains);
+        return;
     }
-    mixture.scale = 1.0f / total;
-    return mixture;
-}
-
-static void expect_rates(union_state_t *state,
-                         const akin_policy_request_t *request)
-{
-    const uint16_t *counts = request->n_tokens > 0 ? request->counts : NULL;
-    akini_union_mixture_t prior = {
-        .rows = {state->prior}, .weights = {1.0f}, .n_rows = 1, .scale = 1.0f};
-    float kappa = AKINI_UNION_KAPPA;
-    if (state->pbar != NULL) {
-        prior = mix_prior(state);
-        kappa = AKINI_UNION_FIT_KAPPA;
+    for (uint32_t i = 0; i < state->n_band; i++) {
+        const worker_state_t *worker = &state->workers[state->band[i]];
+        akini_union_still_idle(worker->idle, rates, state->idle_after,
+                               state->padded);
+        state->gains[i] =
+            akin_placement_load(&state->placements[state->band[i]],
+                                state->idle_after) -
+            worker->load;
     }
-    akini_union_rates(counts, &prior, state->rates, state->cells,
-                      (float)request->n_tokens, kappa);
 }
 
 /* The worker of least cost among those with a score of at least the floor, if
@@ -196,8 +179,7 @@ static uint32_t choose_cheapest(const akin_policy_t *policy,
         if (eligible[w] != 0 &&
             (scores == NULL || (double)scores[w] >= floor_score))
             state->band[state->n_band++] = w;
-    akini_dot_rows(state->rates, state->workers[0].idle, state->padded,
-                   state->band, state->n_band, state->padded, state->gains);
+    find_gains(state);
     for (uint32_t w = 0, i = 0; w < state->n_workers; w++) {
         costs[w] = INFINITY;
         if (i == state->n_band || state->band[i] != w)
@@ -228,9 +210,9 @@ static uint32_t choose_union(const akin_policy_t *policy,
                              const uint8_t *eligible)
 {
     union_state_t *state = policy->self;
-    if (state->pbar != NULL)
+    if (akini_union_rates_need_scores(&state->source))
         akini_locality_scores(&state->locality, request->counts);
-    expect_rates(state, request);
+    akini_union_rates_expect(&state->source, &state->locality, request);
     return choose_cheapest(policy, eligible, NULL, 0.0, 0.0);
 }
 
@@ -242,7 +224,7 @@ static uint32_t choose_union_pull(const akin_policy_t *policy,
 {
     union_state_t *state = policy->self;
     akini_locality_scores(&state->locality, request->counts);
-    expect_rates(state, request);
+    akini_union_rates_expect(&state->source, &state->locality, request);
     return choose_cheapest(policy, eligible, state->locality.scores, -INFINITY,
                            policy->params.pull);
 }
@@ -253,7 +235,7 @@ static uint32_t choose_union_band(const akin_policy_t *policy,
 {
     union_state_t *state = policy->self;
     akini_locality_scores(&state->locality, request->counts);
-    expect_rates(state, request);
+    akini_union_rates_expect(&state->source, &state->locality, request);
     double floor_score = akin_band_floor(state->locality.scores, eligible,
                                          state->n_workers, policy->params.tau);
     return choose_cheapest(policy, eligible, state->locality.scores,
@@ -279,17 +261,11 @@ static akin_policy_choice_t last_pull(const akin_policy_t *policy)
     return choice;
 }
 
-static void refresh(const union_state_t *state, worker_state_t *worker)
-{
-    worker->distinct =
-        akini_union_refresh(worker->sum, worker->idle, state->padded);
-}
-
 static void admit_union(akin_policy_t *policy, akini_policy_record_t *record)
 {
     union_state_t *state = policy->self;
     worker_state_t *worker = &state->workers[record->worker];
-    akini_union_surprise(state->rates, record->load, state->padded);
+    akini_union_surprise(state->source.rates, record->load, state->padded);
     akini_union_add(worker->sum, record->load, state->padded);
     refresh(state, worker);
 }
@@ -318,40 +294,17 @@ static void observe_union(void *self, const akin_policy_step_t *step)
                             step->seconds);
 }
 
-/* Every decode token chooses top_k experts of every layer. */
-static bool are_counts_sound(const union_state_t *state, const uint16_t *counts,
-                             uint32_t n_tokens)
-{
-    uint64_t expected = (uint64_t)n_tokens * state->top_k;
-    for (uint32_t layer = 0; layer < state->n_layers; layer++) {
-        const uint16_t *row = counts + (size_t)layer * state->n_experts;
-        uint64_t sum = 0;
-        for (uint32_t e = 0; e < state->n_experts; e++)
-            sum += row[e];
-        if (sum != expected)
-            return false;
-    }
-    return true;
-}
-
 static void observe_counts_union(void *self, const uint16_t *counts,
                                  uint32_t n_tokens)
 {
     union_state_t *state = self;
-    if (counts == NULL || n_tokens == 0 ||
-        !are_counts_sound(state, counts, n_tokens))
-        return;
-    float scale = 1.0f / (AKINI_UNION_MEMORY_TOKENS + (float)n_tokens);
-    for (size_t i = 0; i < state->cells; i++)
-        state->prior[i] =
-            (AKINI_UNION_MEMORY_TOKENS * state->prior[i] + (float)counts[i]) *
-            scale;
+    akini_union_rates_observe(&state->source, counts, n_tokens);
 }
 
 static double expected_distinct(const void *self, uint32_t worker)
 {
     const union_state_t *state = self;
-    return state->workers[worker].distinct;
+    return state->workers[worker].load;
 }
 
 const float *akini_union_state(const akin_policy_t *policy, uint32_t worker)
@@ -369,7 +322,7 @@ const float *akini_union_idle(const akin_policy_t *policy)
 const float *akini_union_prior(const akin_policy_t *policy)
 {
     const union_state_t *state = policy->self;
-    return state->prior;
+    return state->source.prior;
 }
 
 const akin_cost_t *akini_union_cost(const akin_policy_t *policy)

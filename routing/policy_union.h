@@ -4,15 +4,7 @@
 
 #include "routing/cost.h"
 #include "routing/policy.h"
-
-/** Weight of the prior, in prompt tokens. */
-#define AKINI_UNION_KAPPA 8.0f
-
-/** Weight of a prior that comes from a fit. */
-#define AKINI_UNION_FIT_KAPPA 64.0f
-
-/** Decode tokens that the running mean of decode rates remembers. */
-#define AKINI_UNION_MEMORY_TOKENS 4096.0f
+#include "routing/union_rates.h"
 
 /**
  * S of a worker: the sum of -ln(1 - rate) over its requests in flight.

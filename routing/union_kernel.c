@@ -141,6 +141,14 @@ AKINI_CLONES void akini_union_surprise(const float *restrict rates,
     }
 }
 
+AKINI_CLONES void akini_union_still_idle(const float *restrict idle,
+                                         const float *restrict rates,
+                                         float *restrict after, size_t padded)
+{
+    for (size_t i = 0; i < padded; i++)
+        after[i] = idle[i] * (1.0f - rates[i]);
+}
+
 AKINI_CLONES void akini_union_add(float *restrict sum,
                                   const float *restrict surprise, size_t padded)
 {

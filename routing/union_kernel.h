@@ -62,6 +62,11 @@ void akini_union_rates(const uint16_t *counts,
  */
 void akini_union_surprise(const float *rates, float *surprise, size_t padded);
 
+/** after = idle * (1 - rates): the chances that experts stay idle when a
+ * request joins. */
+void akini_union_still_idle(const float *idle, const float *rates, float *after,
+                            size_t padded);
+
 /** sum += surprise. */
 void akini_union_add(float *sum, const float *surprise, size_t padded);
 

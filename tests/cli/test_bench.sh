@@ -30,7 +30,8 @@ for row in 0 1 2 3 4 5; do
     same 'bench' "$(value rows $row bench)" route
     same 'layers' "$(value rows $row layers)" 3
     same 'experts' "$(value rows $row experts)" 12
-    for key in seconds p99_seconds reference_seconds ratio decide_seconds; do
+    for key in seconds p99_seconds reference_seconds reference_p99_seconds \
+        ratio decide_seconds; do
         positive rows $row $key
     done
 done

@@ -34,6 +34,7 @@ struct akin_ep_exchange {
     const akin_ep_exchange_ops_t *ops;
     uint32_t rank;    /* own place in the group */
     uint32_t n_ranks; /* of the group */
+    uint32_t culprit; /* whom a failed swap blames; n_ranks: nobody */
 };
 
 /**
@@ -44,11 +45,14 @@ struct akin_ep_exchange {
  * \param[in]  out          [n_ranks]; the own one is not looked at. The data
  *                          may change once the call returns.
  * \param[out] in           [n_ranks] borrowed from the exchange until its next
- *                          call but one; the own one is empty.
+ *                          call but one, aligned to 64 bytes; the own one is
+ *                          empty.
  * \param[in]  deadline_ns  akin_clock_now_ns() time.
  * \return AKIN_OK
  * \return AKIN_ERR_PEER: a rank of the group is lost; the group is no more.
  * \return AKIN_ERR_TIMEOUT: a rank has not come; as above.
+ * \return AKIN_ERR_FORMAT: what came is no piece, or not the next one; as
+ *         above.
  * \return AKIN_ERR_NOMEM, AKIN_ERR_UCX, AKIN_ERR_MPI
  */
 static inline akin_status_t akin_ep_swap(akin_ep_exchange_t *exchange,

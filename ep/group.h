@@ -36,7 +36,10 @@ void akin_ep_group_destroy(akin_ep_group_t *group);
  * Make the scratch memory for steps of a model; called once by the engine.
  *
  * \param[in] step  sizes; max_rows is the same on all ranks of the group.
- * \return AKIN_OK, AKIN_ERR_INVALID, AKIN_ERR_NOMEM
+ * \return AKIN_OK
+ * \return AKIN_ERR_INVALID: other experts than are placed, sizes of nothing or
+ *         beyond all bounds, called a second time.
+ * \return AKIN_ERR_NOMEM
  */
 akin_status_t akin_ep_group_prepare(akin_ep_group_t *group,
                                     const akin_expert_step_params_t *step,
@@ -54,23 +57,29 @@ akin_status_t akin_ep_group_prepare(akin_ep_group_t *group,
  * \param[in]  layer
  * \param[in]  batch   this rank's rows; batch->experts are those of the layer,
  *                     of which only the ones held here are touched.
- * \param[out] status_p  written by thread 0 only: AKIN_OK, or why the group is
- *                       no more; the rows are then worth nothing.
- * \return distinct experts that this rank served.
+ * \param[out] status_p  written by thread 0 only, and before the last barrier,
+ *                       so that every thread may read it afterwards: AKIN_OK,
+ *                       or why the group is no more; the rows are then worth
+ *                       nothing, and later calls fail alike.
+ * \return distinct experts that this rank served; 0 on failure.
  */
 uint32_t akin_ep_group_run(akin_ep_group_t *group, akin_team_t *team,
                            uint32_t rank, uint32_t layer,
                            const akin_expert_batch_t *batch,
                            akin_status_t *status_p);
 
+/** Why the group is no more, for people: names the rank at fault and the layer;
+ * NULL while it is well. Not while a step runs. */
+const char *akin_ep_group_error(const akin_ep_group_t *group);
+
 /** Counters since creation. */
 typedef struct akin_ep_group_stats {
     uint64_t n_layers; /* layers run */
     uint64_t bytes_out;
     uint64_t bytes_in;
-    int64_t dispatch_ns; /* spent in the exchange, both ways */
-    int64_t combine_ns;
+    int64_t dispatch_ns; /* from the routes to all vectors being here */
     int64_t compute_ns;
+    int64_t combine_ns; /* from the outputs to their being at their rows */
 } akin_ep_group_stats_t;
 
 void akin_ep_group_stats(const akin_ep_group_t *group,

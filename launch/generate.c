@@ -127,7 +127,6 @@ static akin_status_t load(run_t *r)
         .model_dir = o->model_dir,
         .kernel = o->kernel,
         .n_threads = o->n_threads,
-        .block_tokens = o->block_tokens,
     };
     int64_t begin = akin_clock_now_ns();
     akin_status_t status = akin_engine_load("cpu", &params, &r->engine, r->err);

@@ -68,6 +68,21 @@ static akin_status_t fill_frequencies(akini_cpu_engine_t *e)
     return AKIN_OK;
 }
 
+static akin_status_t join_group(akini_cpu_engine_t *e, akin_ep_group_t *group,
+                                const akin_expert_step_params_t *experts,
+                                akin_error_t *err)
+{
+    const akin_placement_t *placement = akin_ep_group_placement(group);
+    if (placement->n_layers != e->model->config.n_layers)
+        return akin_error_set(err, AKIN_ERR_INVALID,
+                              "engine: experts of %u layers are placed, the "
+                              "model has %u",
+                              (unsigned)placement->n_layers,
+                              (unsigned)e->model->config.n_layers);
+    e->group = group;
+    return akin_ep_group_prepare(group, experts, err);
+}
+
 static akin_status_t load(const akin_engine_params_t *params,
                           akin_engine_t **engine_p, akin_error_t *err)
 {
@@ -97,11 +112,16 @@ static akin_status_t load(const akin_engine_params_t *params,
         .top_k = c->top_k,
         .max_rows = e->max_rows,
     };
+    if (params->group != NULL) {
+        status = join_group(e, params->group, &experts, err);
+        if (status != AKIN_OK)
+            goto err_destroy;
+    }
     e->team = akin_team_create();
     status = e->team != NULL ? widen_norms(e) : AKIN_ERR_NOMEM;
     if (status == AKIN_OK)
         status = fill_frequencies(e);
-    if (status == AKIN_OK)
+    if (status == AKIN_OK && e->group == NULL)
         status = akin_expert_step_create(&experts, &e->experts);
     if (status == AKIN_OK)
         status =
@@ -132,6 +152,17 @@ static void describe(const akin_engine_t *engine, akin_engine_info_t *info_p)
     };
 }
 
+/* A group's ranks go through a step in lock-step: it is one pass, with rows or
+ * without. */
+static int fits_group(const akini_cpu_engine_t *e,
+                      const akin_engine_span_t *spans, uint32_t n_spans)
+{
+    uint64_t n_rows = 0;
+    for (uint32_t i = 0; i < n_spans; i++)
+        n_rows += spans[i].n_tokens;
+    return n_rows <= e->max_rows;
+}
+
 static akin_status_t step(akin_engine_t *engine, const akin_kv_view_t *view,
                           const akin_engine_span_t *spans, uint32_t n_spans,
                           akin_engine_report_t *report)
@@ -142,6 +173,9 @@ static akin_status_t step(akin_engine_t *engine, const akin_kv_view_t *view,
     uint16_t *n_distinct = report != NULL ? report->n_distinct : NULL;
     int64_t begin = akin_clock_now_ns();
     uint32_t n_rows = 0, total = 0;
+    if (e->group != NULL && !fits_group(e, spans, n_spans))
+        return AKIN_ERR_RANGE;
+    e->group_status = AKIN_OK;
     if (n_distinct != NULL)
         memset(n_distinct, 0, c->n_layers * sizeof(*n_distinct));
     for (uint32_t i = 0; i < n_spans; i++) {
@@ -163,6 +197,10 @@ static akin_status_t step(akin_engine_t *engine, const akin_kv_view_t *view,
             }
         }
     }
+    if (e->group != NULL && total == 0)
+        akini_cpu_pass(e, view, 0, n_distinct);
+    if (e->group_status != AKIN_OK)
+        return e->group_status;
     if (report != NULL) {
         report->ns = akin_clock_now_ns() - begin;
         report->n_rows = total;

@@ -57,8 +57,10 @@ typedef struct akini_cpu_engine {
     akini_cpu_norms_t *norms; /* [n_layers] */
     const float *final_norm;  /* [hidden] */
     float *norm_storage;
-    float *inv_freq; /* [dim / 2] */
-    akin_expert_step_t *experts;
+    float *inv_freq;             /* [dim / 2] */
+    akin_expert_step_t *experts; /* NULL in a group */
+    akin_ep_group_t *group;      /* borrowed; NULL: alone */
+    akin_status_t group_status;  /* of the last step */
     akin_team_t *team;
     akini_cpu_scratch_t scratch;
 } akini_cpu_engine_t;
@@ -70,7 +72,8 @@ akin_status_t akini_cpu_scratch_init(akini_cpu_scratch_t *s,
 void akini_cpu_scratch_cleanup(akini_cpu_scratch_t *s, int n_threads);
 
 /**
- * Run the first n_rows rows of the scratch memory through the model.
+ * Run the first n_rows rows of the scratch memory through the model; leaves
+ * it early, with engine->group_status, when the group is lost.
  *
  * \param[in,out] n_distinct  [n_layers], added to; or NULL.
  */

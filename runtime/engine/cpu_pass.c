@@ -274,7 +274,10 @@ static void run_layer(akini_cpu_engine_t *e, const akin_kv_view_t *view,
         .y = s->x,
     };
     uint32_t distinct =
-        akin_expert_step_run(e->experts, e->team, thread, &batch);
+        e->group != NULL
+            ? akin_ep_group_run(e->group, e->team, thread, layer, &batch,
+                                &e->group_status)
+            : akin_expert_step_run(e->experts, e->team, thread, &batch);
     if (thread == 0 && n_distinct != NULL)
         n_distinct[layer] = (uint16_t)(n_distinct[layer] + distinct);
 }
@@ -291,8 +294,12 @@ static void run_pass(akini_cpu_engine_t *e, const akin_kv_view_t *view,
     AKIN_TEAM_FOR(e->team, row, n_rows)
     embed(e, row);
     akin_team_barrier(e->team);
-    for (uint32_t layer = 0; layer < c->n_layers; layer++)
+    for (uint32_t layer = 0; layer < c->n_layers; layer++) {
         run_layer(e, view, thread, layer, n_rows, n_distinct);
+        /* The same for all threads: written before their last meeting. */
+        if (e->group_status != AKIN_OK)
+            return;
+    }
     AKIN_TEAM_FOR(e->team, row, n_rows)
     if (s->rows[row].logits != NULL)
         e->kernels->rms_norm(s->x + row * hidden, e->final_norm,

@@ -5,6 +5,7 @@
 
 #include "base/error.h"
 #include "engine/model_config.h"
+#include "ep/group.h"
 #include "kv/block.h"
 #include "math/kernels.h"
 
@@ -33,7 +34,8 @@ typedef struct akin_engine_span {
 typedef struct akin_engine_report {
     int64_t ns;           /* time of the step */
     uint32_t n_rows;      /* tokens in it */
-    uint16_t *n_distinct; /* out: [n_layers] distinct experts, or NULL */
+    uint16_t *n_distinct; /* out: [n_layers] distinct experts, or NULL; in a
+                             group those that this rank served */
 } akin_engine_report_t;
 
 /** What an engine is. */
@@ -49,10 +51,12 @@ typedef struct akin_engine akin_engine_t;
 /** How to load an engine. */
 typedef struct akin_engine_params {
     const char *model_dir;
-    const char *kernel;    /* "auto", "avx512", "avx2", "portable" */
-    int n_threads;         /* 0: the cores that this process may use */
-    uint32_t block_tokens; /* 0: 16 */
-    uint32_t max_rows;     /* rows per pass, 0: 256; more are cut in passes */
+    const char *kernel; /* "auto", "avx512", "avx2", "portable" */
+    int n_threads;      /* 0: the cores that this process may use */
+    uint32_t max_rows;  /* rows per pass, 0: 256; more are cut in passes */
+    /* The rank's part of an expert-parallel group, borrowed for the engine's
+     * life and used by no other engine; NULL: all experts are here. */
+    akin_ep_group_t *group;
 } akin_engine_params_t;
 
 typedef struct akin_engine_ops {
@@ -83,6 +87,7 @@ extern const akin_engine_ops_t akin_engine_cpu_ops;
  * \param[out] err       names the file, tensor, key or setting.
  * \return AKIN_OK
  * \return AKIN_ERR_INVALID: no engine of that name.
+ * \return AKIN_ERR_INVALID: the group places other layers or experts.
  * \return AKIN_ERR_UNSUPPORTED: a kernel path that this CPU has not got.
  * \return the status of akin_model_open(); AKIN_ERR_NOMEM.
  */
@@ -103,15 +108,23 @@ void akin_engine_kv_shape(const akin_engine_t *engine, uint32_t block_tokens,
 
 /**
  * Run the spans. Logits and KV bits of a span do not depend on the other
- * spans, on how its sequence was cut into spans, on block_tokens or on the
- * number of threads.
+ * spans, on how its sequence was cut into spans, on block_tokens, on the
+ * number of threads or on the group.
+ *
+ * In a group all ranks call it the same number of times, each with its own
+ * spans or with none. Such a step is one pass, so it takes max_rows rows at
+ * most; experts that are placed elsewhere are not touched.
  *
  * \param[in]     view     slots of a layout with this engine's shape.
  * \param[in]     spans    [n_spans]
  * \param[in,out] report   may be NULL.
  * \return AKIN_OK
  * \return AKIN_ERR_RANGE: a token >= vocab_size, a slot >= n_slots, or a
- *         position >= max_positions; nothing was written.
+ *         position >= max_positions; in a group also more than max_rows rows.
+ *         Nothing was written or sent.
+ * \return in a group, AKIN_ERR_PEER, AKIN_ERR_TIMEOUT, AKIN_ERR_FORMAT or the
+ *         exchange's own: the group is no more, as akin_ep_group_error() tells;
+ *         logits and slots of the spans are worth nothing.
  */
 akin_status_t akin_engine_step(akin_engine_t *engine,
                                const akin_kv_view_t *view,

@@ -170,7 +170,6 @@ static akin_status_t load_worker(rank_t *r)
         .model_dir = r->job.model_path,
         .kernel = r->kernels->name,
         .n_threads = n_threads(r),
-        .block_tokens = r->job.block_tokens,
         .max_rows = is_prefill ? r->job.chunk_tokens : r->job.max_batch,
     };
     akin_status_t status =

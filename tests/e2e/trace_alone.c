@@ -130,8 +130,7 @@ int main(int argc, char **argv)
     }
     const akin_engine_params_t params = {.model_dir = argv[1],
                                          .kernel = "auto",
-                                         .n_threads = 1,
-                                         .block_tokens = BLOCK_TOKENS};
+                                         .n_threads = 1};
     akin_engine_t *engine = engine_run_load(&params);
     engine_run_t run;
     engine_run_init(&run, engine, BLOCK_TOKENS, MAX_SLOTS);

@@ -75,20 +75,27 @@ static void test_unknown_name(void)
                     AKIN_ERR_INVALID);
 }
 
+/* Parameters of which the sizes alone are told. */
+#define SIZES(workers, layers, experts, k)                                     \
+    {                                                                          \
+        .n_workers = workers, .n_layers = layers, .n_experts = experts,        \
+        .top_k = k                                                             \
+    }
+
 static void test_params(void)
 {
     const struct {
         akin_policy_params_t params;
         const char *field;
     } bad[] = {
-        {{0, 1, 8, 2, 0, NULL, 0, 0, 0}, "n_workers"},
-        {{1, 0, 8, 2, 0, NULL, 0, 0, 0}, "n_layers"},
-        {{1, 1, 0, 2, 0, NULL, 0, 0, 0}, "n_experts"},
-        {{1, 1, 8, 0, 0, NULL, 0, 0, 0}, "top_k"},
-        {{1, 1, 8, 9, 0, NULL, 0, 0, 0}, "top_k"},
-        {{65537, 1, 8, 2, 0, NULL, 0, 0, 0}, "n_workers"},
-        {{1, UINT32_MAX, 8, 2, 0, NULL, 0, 0, 0}, "n_layers"},
-        {{1, 1u << 20, 1u << 20, 2, 0, NULL, 0, 0, 0}, "layers"},
+        {SIZES(0, 1, 8, 2), "n_workers"},
+        {SIZES(1, 0, 8, 2), "n_layers"},
+        {SIZES(1, 1, 0, 2), "n_experts"},
+        {SIZES(1, 1, 8, 0), "top_k"},
+        {SIZES(1, 1, 8, 9), "top_k"},
+        {SIZES(65537, 1, 8, 2), "n_workers"},
+        {SIZES(1, UINT32_MAX, 8, 2), "n_layers"},
+        {SIZES(1, 1u << 20, 1u << 20, 2), "layers"},
     };
     for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++)
         for (int p = 0; akin_policy_names[p] != NULL; p++) {

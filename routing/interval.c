@@ -11,7 +11,18 @@ static const double quantiles[] = {
 
 enum { N_QUANTILES = sizeof(quantiles) / sizeof(quantiles[0]) };
 
-#define NORMAL_QUANTILE 1.960
+#define NORMAL_QUANTILE 1.959964
+
+/* Beyond the table the expansion about the normal quantile in 1 / n_free has
+ * all of the table's digits. */
+static double quantile(uint32_t n_free)
+{
+    const double z = NORMAL_QUANTILE, v = (double)n_free;
+    if (n_free <= N_QUANTILES)
+        return quantiles[n_free - 1];
+    return z + (z * z * z + z) / (4.0 * v) +
+           (5.0 * pow(z, 5.0) + 16.0 * z * z * z + 3.0 * z) / (96.0 * v * v);
+}
 
 akin_interval_t akin_interval_of(const double *values, uint32_t n)
 {
@@ -27,7 +38,6 @@ akin_interval_t akin_interval_of(const double *values, uint32_t n)
         squares += gap * gap;
     }
     double error = sqrt(squares / (double)(n - 1) / (double)n);
-    double t = n - 2 < N_QUANTILES ? quantiles[n - 2] : NORMAL_QUANTILE;
-    interval.half_width = t * error;
+    interval.half_width = quantile(n - 1) * error;
     return interval;
 }

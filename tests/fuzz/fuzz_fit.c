@@ -13,6 +13,22 @@ static void check(bool is_kept)
         abort();
 }
 
+/* Whatever a map holds, what it predicts are rates. */
+static void check_decode_map(const akin_decode_map_t *map)
+{
+    size_t cells = (size_t)map->n_layers * map->n_experts;
+    uint16_t *counts = calloc(cells, sizeof(*counts));
+    float *rates = calloc(cells, sizeof(*rates));
+    check(counts != NULL && rates != NULL);
+    for (size_t i = 0; i < cells; i++)
+        counts[i] = (uint16_t)(i % 3);
+    akin_decode_map_apply(map, counts, 2, rates);
+    for (size_t i = 0; i < cells; i++)
+        check(rates[i] > 0.0f && rates[i] < 1.0f);
+    free(rates);
+    free(counts);
+}
+
 /* What a fit that was taken promises to the policies. */
 static void check_fit(const akin_fit_t *fit)
 {
@@ -32,6 +48,8 @@ static void check_fit(const akin_fit_t *fit)
     size_t n = (size_t)fit->n_clusters * fit->n_layers * fit->n_experts;
     for (size_t i = 0; fit->pbar != NULL && i < n; i++)
         check(fit->pbar[i] >= 0.0f && fit->pbar[i] <= 1.0f);
+    if (fit->decode_map.prompt_mean != NULL)
+        check_decode_map(&fit->decode_map);
     for (uint32_t i = 1; i < fit->n_domains; i++)
         check(fit->domains[i].n_requests <= fit->domains[i - 1].n_requests);
     check(fit->top_k <= fit->n_experts);

@@ -3,12 +3,12 @@
 
 #include "ep/placement_load.h"
 
+#include <stdbool.h>
 #include <stdlib.h>
-#include <string.h>
 
-/* A replica of an expert that is seldom active moves nothing, so that only the
- * most active ones are tried. */
-enum { MAX_CANDIDATES = 24 };
+/* A replica of an expert that is seldom active moves nothing, nor does one on a
+ * busy rank: only the most active experts and the idlest ranks are tried. */
+enum { MAX_EXPERTS_TRIED = 32, MAX_RANKS_TRIED = 3 };
 
 akin_status_t
 akini_placement_activation_init(akini_placement_activation_t *activation,
@@ -39,39 +39,74 @@ void akini_placement_activation_cleanup(
     free(activation->idle);
 }
 
-/* One more holder for the expert and on the rank with which the expected
- * maximum is least; the most active expert and the lowest rank on ties. */
-static void add_replica(const akini_placement_activation_t *a, uint32_t *counts,
-                        uint32_t n_slots, uint64_t *holders)
+/* The open ranks that serve least, an expert being shared by its holders. */
+static uint64_t idlest(const akini_placement_activation_t *a, uint64_t open,
+                       const uint64_t *holders)
 {
-    const uint32_t n_experts = a->sizes.n_experts, n_ranks = a->sizes.n_ranks;
-    uint64_t open = 0;
-    for (uint32_t r = 0; r < n_ranks; r++)
-        if (counts[r] < n_slots)
-            open |= UINT64_C(1) << r;
-    uint32_t n_tried = 0, best_expert = n_experts, best_rank = 0;
+    float served[AKIN_PLACEMENT_MAX_RANKS] = {0};
+    for (uint32_t e = 0; e < a->sizes.n_experts; e++) {
+        const float share =
+            (1.0f - a->idle[e]) / (float)__builtin_popcountll(holders[e]);
+        for (uint64_t held = holders[e]; held != 0; held &= held - 1)
+            served[__builtin_ctzll(held)] += share;
+    }
+    uint64_t chosen = 0;
+    for (uint32_t i = 0; i < MAX_RANKS_TRIED && open != 0; i++) {
+        uint32_t best = (uint32_t)__builtin_ctzll(open);
+        for (uint64_t left = open & (open - 1); left != 0; left &= left - 1)
+            if (served[__builtin_ctzll(left)] < served[best])
+                best = (uint32_t)__builtin_ctzll(left);
+        chosen |= UINT64_C(1) << best;
+        open &= ~(UINT64_C(1) << best);
+    }
+    return chosen;
+}
+
+/* The expert and the rank with which the expected maximum is least, the most
+ * active expert and the lowest rank on ties. Gives whether there is one. */
+static bool find_replica(const akini_placement_activation_t *a, uint64_t open,
+                         uint64_t *holders, uint32_t *expert_p,
+                         uint32_t *rank_p)
+{
+    const uint32_t n_experts = a->sizes.n_experts;
+    uint32_t n_tried = 0;
+    bool is_found = false;
     double best = 0.0;
-    for (uint32_t i = 0; i < n_experts && n_tried < MAX_CANDIDATES; i++) {
+    for (uint32_t i = 0; i < n_experts && n_tried < MAX_EXPERTS_TRIED; i++) {
         const uint32_t e = a->items[i].index;
         const uint64_t held = holders[e];
         uint64_t ranks = open & ~held;
         n_tried += ranks != 0;
         for (; ranks != 0; ranks &= ranks - 1) {
-            holders[e] = held | (ranks & -ranks);
-            double load =
-                akin_placement_load_layer(a->idle, holders, n_experts, n_ranks);
-            if (best_expert == n_experts || load < best) {
+            const uint32_t rank = (uint32_t)__builtin_ctzll(ranks);
+            holders[e] = held | UINT64_C(1) << rank;
+            const double load = akin_placement_load_layer(
+                a->idle, holders, n_experts, a->sizes.n_ranks);
+            if (!is_found || load < best) {
+                is_found = true;
                 best = load;
-                best_expert = e;
-                best_rank = (uint32_t)__builtin_ctzll(ranks);
+                *expert_p = e;
+                *rank_p = rank;
             }
         }
         holders[e] = held;
     }
-    if (best_expert == n_experts)
+    return is_found;
+}
+
+/* A rank with room lacks some expert, so that there is always a replica. */
+static void add_replica(const akini_placement_activation_t *a, uint32_t *counts,
+                        uint32_t n_slots, uint64_t *holders)
+{
+    uint64_t open = 0;
+    for (uint32_t r = 0; r < a->sizes.n_ranks; r++)
+        if (counts[r] < n_slots)
+            open |= UINT64_C(1) << r;
+    uint32_t expert = 0, rank = 0;
+    if (!find_replica(a, idlest(a, open, holders), holders, &expert, &rank))
         return;
-    holders[best_expert] |= UINT64_C(1) << best_rank;
-    counts[best_rank]++;
+    holders[expert] |= UINT64_C(1) << rank;
+    counts[rank]++;
 }
 
 void akini_placement_activation_layer(akini_placement_activation_t *a,

@@ -17,6 +17,12 @@ extern "C" {
  * ties. The answer depends on the arguments alone, so all ranks agree without
  * a coordinator.
  *
+ * No rank gets more than the activated experts that it holds. The largest load
+ * is optimal where no activated expert has a second holder or all have the same
+ * ones; it is at most ceil(log2 n_ranks) + 1 times the optimum, as of any such
+ * greedy choice (Azar, Naor, Rom, "The competitiveness of on-line assignments",
+ * 1995), and seldom more than one above it.
+ *
  * \param[in]  holders  [n_experts] of one layer, as in a placement.
  * \param[in]  active   [(n_experts + 63) / 64] bit e: expert e is activated.
  * \param[in]  n_ranks  at most AKIN_PLACEMENT_MAX_RANKS.

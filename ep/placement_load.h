@@ -5,25 +5,43 @@
 
 #include "ep/placement.h"
 
+#include <stddef.h>
+#include <stdint.h>
+
 #ifdef __cplusplus
 extern "C" {
 #endif
 
 /**
- * c_R of ALGORITHMS.md 6: the expected maximum of R standard normal variables,
- * 0, .564, 1.029, 1.424, 1.766 for 1, 2, 4, 8, 16 ranks, and what lies
- * between.
+ * c_R of ALGORITHMS.md 6: the expected maximum of R standard normal variables
+ * to three places, .564, 1.029, 1.424, 1.766 for 2, 4, 8, 16 ranks.
+ *
+ * \param[in] n_ranks  beyond AKIN_PLACEMENT_MAX_RANKS it no longer grows.
  */
 double akin_placement_load_factor(uint32_t n_ranks);
 
 /**
- * Expected maximum over the ranks of one layer: mean(mu) + c_R sqrt(mean(var) +
- * Var(mu)), mu = sum of 1 - idle, var = sum of idle (1 - idle) over what a
- * rank serves; an expert with several holders is shared among them as the
- * replica choice would on average.
+ * Expected maximum over the ranks of one layer (ALGORITHMS.md 6): mean(mu) +
+ * c_R sqrt(mean(var) + Var(mu)), mu = sum of 1 - idle, var = sum of
+ * idle (1 - idle) over what a rank serves. Beyond that:
+ * - An expert with several holders goes to the less loaded one, as
+ *   akin_placement_choose() does, in the same order: this raises the ranks' mu
+ *   by the chance that each is the less loaded, and takes from the variances
+ *   and adds to the covariances, whose mean is subtracted from mean(var). What
+ *   it levels is no longer normal but whole: R loads that differ by at most one
+ *   have their maximum (R - 1) / (2 R) above the mean.
+ * - The largest mu is a lower bound; what the busiest rank serves when every
+ *   expert is active is an upper one, which shows from three deviations below
+ *   it on.
+ *
+ * Against the replica choice on independent activations it is within 3 % in
+ * the mean for 4 to 16 experts or more per rank, and within 6 % with fewer
+ * than 4 or with most experts replicated; one rank that stands out of all
+ * others may cost 10 %.
  *
  * \param[in] idle     [n_experts] chance that no request activates the expert.
  * \param[in] holders  [n_experts]
+ * \param[in] n_ranks  at most AKIN_PLACEMENT_MAX_RANKS.
  * \return experts; the sum of 1 - idle with one rank.
  */
 double akin_placement_load_layer(const float *idle, const uint64_t *holders,

@@ -40,10 +40,12 @@ int akin_command_fail(akin_status_t status, const akin_error_t *err)
 int akin_command_print_json(json_t *json)
 {
     int failed = json == NULL;
+    errno = 0;
     if (!failed)
         failed = json_dumpf(json, stdout, JSON_REAL_PRECISION(9)) != 0;
+    if (!failed)
+        errno = 0;
     json_decref(json);
-    errno = 0;
     if (failed || printf("\n") < 0 || fflush(stdout) != 0) {
         output_failed = 1;
         (void)fprintf(stderr, "akin: cannot write the result: %s\n",

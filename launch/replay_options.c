@@ -32,6 +32,8 @@ enum {
 #define MAX_SEEDS 1000
 /* Larger settings stand for no setting at all. */
 #define MAX_SETTING 1e6
+/* Requests that come more seldom than this meet nobody. */
+#define MIN_RATE 1e-4
 
 static const struct argp_option arguments[] = {
     {"policy", OPT_POLICY, "P[:SETTING],...", 0,
@@ -109,11 +111,9 @@ static uint32_t parse_settings(const char *name, const char *text,
 static double parse_rate(const char *text, const struct argp_state *state)
 {
     double rate = 0.0;
-    if (parse_numbers(text, &rate, 1) != 1 || rate <= 0.0)
-        argp_error(state,
-                   "--rate %s: a number of requests per second above 0 is "
-                   "needed",
-                   text);
+    if (parse_numbers(text, &rate, 1) != 1 || rate < MIN_RATE)
+        argp_error(state, "--rate %s: %g to %g requests per second are needed",
+                   text, MIN_RATE, MAX_SETTING);
     return rate;
 }
 

@@ -113,7 +113,8 @@ akin_status_t akin_boot_start(akin_boot_t **boot_p, akin_error_t *err)
     akin_boot_set_environment();
     int rank = 0, size = 0, host_ranks = 1, provided = 0;
     const char *call = "MPI_Init_thread";
-    int code = MPI_Init_thread(NULL, NULL, MPI_THREAD_FUNNELED, &provided);
+    /* A group's exchange calls MPI from the engine thread. */
+    int code = MPI_Init_thread(NULL, NULL, MPI_THREAD_SERIALIZED, &provided);
     if (code == MPI_SUCCESS) {
         call = "MPI_Comm_set_errhandler";
         code = MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);

@@ -50,6 +50,11 @@ akin_status_t akin_net_send(akin_net_t *net, uint32_t rank, uint16_t type,
     return message_send(&net->peers[rank], type, payload, bytes);
 }
 
+int akin_net_has_unsent(const akin_net_t *net, uint32_t rank)
+{
+    return rank < net->n_ranks && net->peers[rank].sends != NULL;
+}
+
 akin_status_t akini_message_goodbye(akini_peer_t *peer)
 {
     return message_send(peer, AKINI_FRAME_GOODBYE, NULL, 0);

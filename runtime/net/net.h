@@ -135,6 +135,12 @@ int akin_net_is_one_sided(const akin_net_t *net, uint32_t rank);
 akin_status_t akin_net_send(akin_net_t *net, uint32_t rank, uint16_t type,
                             const void *payload, size_t bytes) AKIN_MUST_CHECK;
 
+/**
+ * Whether UCX still holds messages to that peer: they leave only while this
+ * rank makes progress.
+ */
+int akin_net_has_unsent(const akin_net_t *net, uint32_t rank);
+
 /** Told once per successful akin_net_read(), from inside wait or poll. */
 typedef void (*akin_net_read_fn_t)(void *arg, akin_status_t status);
 

@@ -22,7 +22,9 @@ const akin_config_row_t akin_job_rows[] = {
     {"roles.decode", AKIN_CONFIG_INT, "workers", "1", 1, 4096, NULL,
      "Decode workers."},
     {"roles.ep", AKIN_CONFIG_INT, "ranks", "1", 1, 64, NULL,
-     "Expert-parallel ranks per worker."},
+     "Expert-parallel ranks per worker: they share its experts."},
+    {"roles.prefill_ep", AKIN_CONFIG_INT, "ranks", "0", 0, 64, NULL,
+     "Expert-parallel ranks per prefill worker; 0: as many as roles.ep."},
     {"roles.spare", AKIN_CONFIG_INT, "workers", "0", 0, 4096, NULL,
      "Workers that wait to take a lost one's place."},
     {"kv.slab", AKIN_CONFIG_SIZE, "bytes", "256MiB", 1048576.0,
@@ -36,7 +38,21 @@ const akin_config_row_t akin_job_rows[] = {
     {"prefill.chunk_tokens", AKIN_CONFIG_INT, "tokens", "256", 1, 65536, NULL,
      "Prompt tokens of all requests in one prefill step."},
     {"decode.max_batch", AKIN_CONFIG_INT, "requests", "64", 1, 4096, NULL,
-     "Most requests that a decode worker runs at a time."},
+     "Most requests that a decode rank runs at a time."},
+    {"ep.exchange", AKIN_CONFIG_CHOICE, "", "ucx", 0, 0, "ucx|mpi",
+     "How the ranks of a worker swap rows. mpi: by collectives of the MPI "
+     "library, which stays up, so that a rank's death ends the job."},
+    {"ep.placement", AKIN_CONFIG_CHOICE, "", "auto", 0, 0,
+     "auto|linear|round-robin|eplb|activation",
+     "Which ranks of a worker hold which experts; auto: activation with a fit "
+     "that has decode rates (pbar), linear without. eplb and activation need "
+     "such a fit. activation takes half of decode.max_batch for the usual "
+     "batch of a step."},
+    {"ep.replicas", AKIN_CONFIG_INT, "experts", "0", 0, 65536, NULL,
+     "Slots of every layer for second copies of experts, shared among a "
+     "worker's ranks."},
+    {"ep.timeout", AKIN_CONFIG_TIME, "", "10s", 1e8, 3.6e12, NULL,
+     "How long a worker's ranks wait for one of them before they give up."},
     {"router.max_in_flight", AKIN_CONFIG_INT, "requests", "1024", 1, 1048576,
      NULL, "Most requests inside the job; more wait in the input."},
     {"router.request_timeout", AKIN_CONFIG_TIME, "", "10min", 1e6, 8.64e13,
@@ -92,11 +108,6 @@ static akin_status_t check(const akin_config_t *config, const akin_job_t *job,
                               "32 or 64",
                               akin_config_origin(config, "kv.block_tokens"),
                               job->block_tokens);
-    if (job->ep != 1)
-        return akin_error_set(err, AKIN_ERR_CONFIG,
-                              "%s: roles.ep is %u: this version runs workers "
-                              "of one rank",
-                              akin_config_origin(config, "roles.ep"), job->ep);
     if (akin_config_int(config, "roles.spare") != 0)
         return akin_error_set(err, AKIN_ERR_CONFIG,
                               "%s: roles.spare: this version has no spare "
@@ -120,6 +131,10 @@ akin_status_t akin_job_read(const akin_config_t *config, akin_job_t *job_p,
         return status;
     const char *policy = akin_config_string(config, "routing.decode");
     const char *fit_path = akin_config_string(config, "routing.fit");
+    const uint32_t ep = u32(config, "roles.ep");
+    const uint32_t prefill_ep = u32(config, "roles.prefill_ep");
+    const char *prefill_ep_key =
+        prefill_ep != 0 ? "roles.prefill_ep" : "roles.ep";
     const akin_job_t job = {
         .model_path = akin_config_string(config, "model.path"),
         .model_name = akin_config_string(config, "model.name"),
@@ -128,7 +143,16 @@ akin_status_t akin_job_read(const akin_config_t *config, akin_job_t *job_p,
         .n_threads = (int)akin_config_int(config, "engine.threads"),
         .n_prefill = u32(config, "roles.prefill"),
         .n_decode = u32(config, "roles.decode"),
-        .ep = u32(config, "roles.ep"),
+        .ep = ep,
+        .prefill_ep = prefill_ep != 0 ? prefill_ep : ep,
+        .exchange = akin_config_string(config, "ep.exchange"),
+        .placement = akin_config_string(config, "ep.placement"),
+        .placement_origin = akin_config_origin(config, "ep.placement"),
+        .ep_origin = akin_config_origin(config, "roles.ep"),
+        .prefill_ep_key = prefill_ep_key,
+        .prefill_ep_origin = akin_config_origin(config, prefill_ep_key),
+        .n_replicas = u32(config, "ep.replicas"),
+        .ep_timeout_ns = akin_config_ns(config, "ep.timeout"),
         .slab_bytes = akin_config_bytes(config, "kv.slab"),
         .block_tokens = u32(config, "kv.block_tokens"),
         .prefix_cache = akin_config_bool(config, "kv.prefix_cache"),
@@ -159,7 +183,17 @@ akin_status_t akin_job_read(const akin_config_t *config, akin_job_t *job_p,
     return AKIN_OK;
 }
 
+uint32_t akin_job_n_prefill_ranks(const akin_job_t *job)
+{
+    return job->n_prefill * job->prefill_ep;
+}
+
+uint32_t akin_job_n_decode_ranks(const akin_job_t *job)
+{
+    return job->n_decode * job->ep;
+}
+
 uint32_t akin_job_n_ranks(const akin_job_t *job)
 {
-    return 1 + (job->n_prefill + job->n_decode) * job->ep;
+    return 1 + akin_job_n_prefill_ranks(job) + akin_job_n_decode_ranks(job);
 }

@@ -25,13 +25,22 @@ typedef struct akin_job {
     int n_threads; /* 0: the cores of a rank */
     uint32_t n_prefill;
     uint32_t n_decode;
-    uint32_t ep;
+    uint32_t ep;                  /* ranks of a decode worker */
+    uint32_t prefill_ep;          /* ranks of a prefill worker */
+    const char *exchange;         /* "ucx", "mpi" */
+    const char *placement;        /* as configured, maybe "auto" */
+    const char *placement_origin; /* where it was set */
+    const char *ep_origin;        /* where roles.ep was set */
+    const char *prefill_ep_key;   /* the key that prefill_ep comes from */
+    const char *prefill_ep_origin;
+    uint32_t n_replicas; /* expert slots per layer beyond one per expert */
+    int64_t ep_timeout_ns;
     uint64_t slab_bytes;
     uint32_t block_tokens;
     int prefix_cache;
     int64_t lease_ns;
     uint32_t chunk_tokens;  /* prefill tokens per step */
-    uint32_t max_batch;     /* requests in a decode step */
+    uint32_t max_batch;     /* requests of a rank in a decode step */
     uint32_t max_in_flight; /* requests admitted at a time */
     const char *prefill_policy;
     const char *decode_setting; /* as configured, maybe "auto" */
@@ -63,7 +72,11 @@ typedef struct akin_job {
 akin_status_t akin_job_read(const akin_config_t *config, akin_job_t *job_p,
                             akin_error_t *err) AKIN_MUST_CHECK;
 
-/** Ranks of the job: router, prefill and decode workers of `ep` ranks each. */
+/** Ranks of all prefill workers; they come behind the router's. */
+uint32_t akin_job_n_prefill_ranks(const akin_job_t *job);
+/** Ranks of all decode workers; they come last. */
+uint32_t akin_job_n_decode_ranks(const akin_job_t *job);
+/** Ranks of the job: the router, prefill and decode workers. */
 uint32_t akin_job_n_ranks(const akin_job_t *job);
 
 #ifdef __cplusplus

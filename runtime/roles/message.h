@@ -27,8 +27,12 @@ typedef enum akin_message_type {
     AKIN_MESSAGE_CANCEL,      /* router -> worker: forget the request */
     AKIN_MESSAGE_STOP,        /* router -> worker: finish */
     AKIN_MESSAGE_STATS,       /* worker -> router: counters, the last word */
-    AKIN_MESSAGE_ROUTES       /* worker -> router: experts of some tokens; only
+    AKIN_MESSAGE_ROUTES,      /* worker -> router: experts of some tokens; only
                                * while routes are recorded */
+    AKIN_MESSAGE_EP_READY,    /* rank -> its worker's leader: has work */
+    AKIN_MESSAGE_EP_STEP,     /* leader -> ranks: make this step */
+    AKIN_MESSAGE_EP_DONE,     /* rank -> leader: that step is made */
+    AKIN_MESSAGE_EP_END       /* leader -> ranks: no step will follow */
 } akin_message_type_t;
 
 /** Most tokens of a sequence on the wire. */
@@ -96,10 +100,19 @@ typedef struct akin_message_token {
 /** One engine step, alone (STEP) or before its tokens (TOKENS). */
 typedef struct akin_message_step {
     int64_t ns;
-    int64_t idle_ns; /* of the worker since the step before */
-    uint32_t n_rows;
-    double distinct; /* distinct experts, summed over the layers */
+    int64_t idle_ns;  /* of the rank since the step before */
+    uint64_t number;  /* from 1, the same on all ranks of a worker */
+    uint32_t n_rows;  /* of this rank */
+    uint16_t *served; /* [n_served] per layer: distinct experts that this rank
+                       * computed, for whatever rank's rows */
+    size_t n_served;
 } akin_message_step_t;
+
+/** EP_DONE. */
+typedef struct akin_message_ep_done {
+    uint64_t number;  /* of the step */
+    uint8_t has_work; /* for another one */
+} akin_message_ep_done_t;
 
 typedef struct akin_message_tokens {
     akin_message_step_t step;
@@ -149,9 +162,12 @@ void akin_message_pack_tokens(akin_packer_t *p, const akin_message_tokens_t *m);
 void akin_message_pack_step(akin_packer_t *p, const akin_message_step_t *m);
 void akin_message_pack_counts(akin_packer_t *p, const akin_message_counts_t *m);
 void akin_message_pack_id(akin_packer_t *p,
-                          uint64_t id); /* RELEASE ... CANCEL */
+                          uint64_t id); /* RELEASE ... CANCEL; EP_STEP: the
+                                           number */
 void akin_message_pack_stats(akin_packer_t *p, const akin_message_stats_t *m);
 void akin_message_pack_routes(akin_packer_t *p, const akin_message_routes_t *m);
+void akin_message_pack_ep_done(akin_packer_t *p,
+                               const akin_message_ep_done_t *m);
 
 /*
  * Unpacking: AKIN_OK, or AKIN_ERR_FORMAT, AKIN_ERR_RANGE or AKIN_ERR_NOMEM,
@@ -186,6 +202,12 @@ akin_message_unpack_stats(const void *data, size_t bytes,
 akin_status_t
 akin_message_unpack_routes(const void *data, size_t bytes,
                            akin_message_routes_t *m) AKIN_MUST_CHECK;
+akin_status_t
+akin_message_unpack_ep_done(const void *data, size_t bytes,
+                            akin_message_ep_done_t *m) AKIN_MUST_CHECK;
+
+/** Free what a message that was unpacked owns. */
+void akin_message_tokens_cleanup(akin_message_tokens_t *m);
 
 #ifdef __cplusplus
 }

@@ -239,6 +239,25 @@ static void fill(akin_worker_t *w, akin_stepper_job_t *job)
     }
 }
 
+/* A waiting prompt without room is no work: a worker of several ranks would
+ * step in vain. */
+static int has_work(akin_worker_t *w)
+{
+    prefill_t *p = w->state;
+    const int64_t now = akin_clock_now_ns();
+    prompt_t *prompt, *next;
+    if (p->running != NULL)
+        return 1;
+    DL_FOREACH_SAFE(p->waiting, prompt, next)
+    {
+        if (admit(w, prompt))
+            return 1;
+        if (now - prompt->arrival_ns >= PATIENCE_NS)
+            return 0;
+    }
+    return 0;
+}
+
 /* Blocks that are complete now; the last one of the prompt may be partial. */
 static void seal(akin_worker_t *w, prompt_t *prompt)
 {
@@ -306,6 +325,12 @@ static void on_finished(akin_worker_t *w, akin_stepper_job_t *job)
 {
     akin_message_step_t step;
     akin_worker_report(w, job, &step);
+    /* The router starts the prompts again elsewhere. */
+    if (job->status == AKIN_ERR_PEER || job->status == AKIN_ERR_TIMEOUT) {
+        akin_worker_fail(w, job->status, "a step came to no end: %s",
+                         akin_status_string(job->status));
+        return;
+    }
     akin_message_pack_step(&w->packer, &step);
     akin_worker_send(w, AKIN_ROUTER_RANK, AKIN_MESSAGE_STEP);
     for (uint32_t i = 0; i < job->n_rows; i++) {
@@ -359,6 +384,7 @@ static const akin_worker_role_t role = {
     .peer_lost = on_peer_lost,
     .finished = on_finished,
     .fill = fill,
+    .has_work = has_work,
     .expire = expire,
     .stats = stats,
 };

@@ -80,6 +80,7 @@ static akin_status_t create_routing(akin_router_t *r, akin_error_t *err)
         .fit = r->params.fit,
         .tau = akin_job_tau(job, r->params.fit),
         .pull = akin_job_pull(job, r->params.fit),
+        .placements = r->params.placements,
     };
     if (strcmp(job->decode_policy, "domain") == 0 && params.fit != NULL &&
         params.fit->n_domains == 0)
@@ -89,28 +90,26 @@ static akin_status_t create_routing(akin_router_t *r, akin_error_t *err)
     akin_status_t status =
         akin_policy_create(job->decode_policy, &params, &r->policy, err);
     if (status == AKIN_OK && strcmp(job->prefill_policy, "prefix-hash") == 0)
-        status =
-            akin_prefix_router_create(job->n_prefill, NULL, &r->prefix, err);
+        status = akin_prefix_router_create(akin_job_n_prefill_ranks(job), NULL,
+                                           &r->prefix, err);
     return status;
 }
 
 static akin_status_t create_workers(akin_router_t *r)
 {
     const akin_job_t *job = r->params.job;
+    akin_status_t status = akini_router_create_ranks(r);
+    if (status != AKIN_OK)
+        return status;
     const uint32_t n_max =
-        job->n_prefill > job->n_decode ? job->n_prefill : job->n_decode;
-    r->prefill = calloc(job->n_prefill, sizeof(*r->prefill));
-    r->decode = calloc(job->n_decode, sizeof(*r->decode));
+        r->n_prefill > job->n_decode ? r->n_prefill : job->n_decode;
     r->eligible = calloc(n_max, sizeof(*r->eligible));
-    r->loads = calloc(job->n_prefill, sizeof(*r->loads));
-    if (r->prefill == NULL || r->decode == NULL || r->eligible == NULL ||
-        r->loads == NULL)
-        return AKIN_ERR_NOMEM;
-    for (uint32_t i = 0; i < job->n_prefill; i++)
-        r->prefill[i].rank = 1 + i;
-    for (uint32_t i = 0; i < job->n_decode; i++)
-        r->decode[i].rank = 1 + job->n_prefill + i;
-    return AKIN_OK;
+    r->loads = calloc(r->n_prefill, sizeof(*r->loads));
+    r->steps = akini_steps_create(job->n_prefill + job->n_decode,
+                                  r->params.model->n_layers);
+    return r->eligible != NULL && r->loads != NULL && r->steps != NULL
+               ? AKIN_OK
+               : AKIN_ERR_NOMEM;
 }
 
 static akin_status_t open_run(akin_router_t *r, akin_error_t *err)
@@ -179,6 +178,7 @@ void akin_router_destroy(akin_router_t *router)
     free(router->decode);
     free(router->eligible);
     free(router->loads);
+    akini_steps_destroy(router->steps);
     free(router);
 }
 
@@ -191,15 +191,18 @@ static akin_status_t create_summary(akin_router_t *r)
     akin_status_t status = AKIN_ERR_NOMEM;
     if (workers != NULL && names != NULL) {
         for (uint32_t i = 0; i < n; i++) {
-            int is_prefill = i < job->n_prefill;
+            const int is_prefill = i < job->n_prefill;
+            const uint32_t leader =
+                is_prefill ? 1 + i * job->prefill_ep
+                           : 1 + r->n_prefill + (i - job->n_prefill) * job->ep;
             (void)snprintf(names[i], sizeof(names[i]), "%s %u",
                            is_prefill ? "prefill" : "decode",
                            is_prefill ? i : i - job->n_prefill);
             workers[i] = (akin_summary_worker_t){
                 .name = names[i],
                 .role = is_prefill ? "prefill" : "decode",
-                .transport = is_prefill ? akin_net_path(r->net, 1 + i) : NULL,
-                .rank = 1 + i,
+                .transport = is_prefill ? akin_net_path(r->net, leader) : NULL,
+                .rank = leader,
             };
         }
         const akin_summary_params_t params = {
@@ -209,6 +212,7 @@ static akin_status_t create_summary(akin_router_t *r)
             .engine = job->engine,
             .kernel = r->params.kernel,
             .ep = job->ep,
+            .prefill_ep = job->prefill_ep,
             .workers = workers,
             .n_workers = n,
             .start_ns = akin_clock_now_ns(),
@@ -287,10 +291,10 @@ static void serve(akin_router_t *r)
 
 static int all_said(const akin_router_t *r, int need_lost)
 {
-    for (uint32_t i = 0; i < r->params.job->n_prefill; i++)
+    for (uint32_t i = 0; i < r->n_prefill; i++)
         if (!r->prefill[i].is_lost && (need_lost || !r->prefill[i].has_stats))
             return 0;
-    for (uint32_t i = 0; i < r->params.job->n_decode; i++)
+    for (uint32_t i = 0; i < r->n_decode; i++)
         if (!r->decode[i].is_lost && (need_lost || !r->decode[i].has_stats))
             return 0;
     return 1;

@@ -2,9 +2,10 @@
 #include "roles/router_state.h"
 
 #include "base/clock.h"
+#include <string.h>
 #include <utlist.h>
 
-/* Prompts per prefill worker that are in work or wait for a decode worker:
+/* Prompts per prefill rank that are in work or wait for a decode worker:
  * enough to fill chunks, few enough that a decision is not made long before
  * its request can run. */
 #define PREFILL_AHEAD 16u
@@ -43,14 +44,6 @@ void akini_router_send_id(akin_router_t *r, uint32_t rank,
     akini_router_send(r, rank, type);
 }
 
-uint32_t akini_router_alive(const akini_worker_t *workers, uint32_t n)
-{
-    uint32_t alive = 0;
-    for (uint32_t i = 0; i < n; i++)
-        alive += !workers[i].is_lost;
-    return alive;
-}
-
 static akin_message_sampling_t how(const akin_request_t *request)
 {
     return (akin_message_sampling_t){
@@ -64,7 +57,7 @@ static akin_message_sampling_t how(const akin_request_t *request)
 
 static uint32_t choose_prefill(akin_router_t *r, const akini_flight_t *f)
 {
-    const uint32_t n = r->params.job->n_prefill;
+    const uint32_t n = r->n_prefill;
     uint32_t best = AKIN_ROUTING_NO_WORKER;
     for (uint32_t i = 0; i < n; i++) {
         r->eligible[i] = !r->prefill[i].is_lost;
@@ -85,8 +78,7 @@ static uint32_t choose_prefill(akin_router_t *r, const akini_flight_t *f)
 static void dispatch_prefill(akin_router_t *r, int64_t now_ns)
 {
     const uint32_t limit =
-        PREFILL_AHEAD *
-        akini_router_alive(r->prefill, r->params.job->n_prefill);
+        PREFILL_AHEAD * akini_router_alive(r->prefill, r->n_prefill);
     akini_flight_t *f, *next;
     DL_FOREACH_SAFE(r->lists[AKINI_FLIGHT_QUEUED], f, next)
     {
@@ -131,6 +123,40 @@ static void send_decode(akin_router_t *r, akini_flight_t *f)
     akini_router_send(r, r->decode[f->decode].rank, AKIN_MESSAGE_DECODE);
 }
 
+static int has_room(const akin_router_t *r, const akini_rank_t *rank,
+                    const akini_flight_t *f)
+{
+    return !rank->is_lost && rank->n_flights < r->params.job->max_batch &&
+           rank->n_reserved + f->n_slots <= r->params.n_slots;
+}
+
+/* The workers that have a rank with room; says whether there is one. */
+static int find_eligible(akin_router_t *r, const akini_flight_t *f)
+{
+    int any = 0;
+    memset(r->eligible, 0, r->params.job->n_decode);
+    for (uint32_t i = 0; i < r->n_decode; i++)
+        if (has_room(r, &r->decode[i], f)) {
+            r->eligible[akini_router_decode_worker(r, i)] = 1;
+            any = 1;
+        }
+    return any;
+}
+
+/* The rank of a worker with room that has the fewest requests. */
+static uint32_t choose_rank(const akin_router_t *r, const akini_flight_t *f,
+                            uint32_t worker)
+{
+    const uint32_t first = worker * r->params.job->ep;
+    uint32_t best = AKIN_ROUTING_NO_WORKER;
+    for (uint32_t i = first; i < first + r->params.job->ep; i++)
+        if (has_room(r, &r->decode[i], f) &&
+            (best == AKIN_ROUTING_NO_WORKER ||
+             r->decode[i].n_flights < r->decode[best].n_flights))
+            best = i;
+    return best;
+}
+
 /* A request that finds no worker with room lets those behind it pass, for a
  * while: else a big one might wait for ever among small ones. */
 static void dispatch_decode(akin_router_t *r, int64_t now_ns)
@@ -139,13 +165,7 @@ static void dispatch_decode(akin_router_t *r, int64_t now_ns)
     akini_flight_t *f, *next;
     DL_FOREACH_SAFE(r->lists[AKINI_FLIGHT_ROUTED], f, next)
     {
-        int any = 0;
-        for (uint32_t i = 0; i < job->n_decode; i++) {
-            const akini_worker_t *w = &r->decode[i];
-            r->eligible[i] = !w->is_lost && w->n_flights < job->max_batch &&
-                             w->n_reserved + f->n_slots <= r->params.n_slots;
-            any |= r->eligible[i];
-        }
+        const int any = find_eligible(r, f);
         if (!any && now_ns - f->routed_ns >= PATIENCE_NS)
             return;
         if (!any || now_ns < f->retry_ns)
@@ -173,9 +193,9 @@ static void dispatch_decode(akin_router_t *r, int64_t now_ns)
                                  end - begin);
         akin_policy_choice_t choice = akin_policy_last_choice(r->policy);
         akin_summary_add_choice(r->summary, choice.n_band, choice.similarity);
-        f->decode = worker;
-        r->decode[worker].n_flights++;
-        r->decode[worker].n_reserved += f->n_slots;
+        f->decode = choose_rank(r, f, worker);
+        r->decode[f->decode].n_flights++;
+        r->decode[f->decode].n_reserved += f->n_slots;
         f->give_up_ns =
             now_ns + 2 * job->transfer_timeout_ns + TRANSFER_MARGIN_NS;
         akini_flight_move(r, f, AKINI_FLIGHT_TRANSFER);

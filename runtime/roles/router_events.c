@@ -10,27 +10,6 @@
 /* Wait before a decode worker that had no room is asked again. */
 #define RETRY_NS (5 * AKIN_NS_PER_MS)
 
-static uint32_t prefill_of(uint32_t rank)
-{
-    return rank - 1;
-}
-
-static uint32_t decode_of(const akin_router_t *r, uint32_t rank)
-{
-    return rank - 1 - r->params.job->n_prefill;
-}
-
-static int is_prefill(const akin_router_t *r, uint32_t rank)
-{
-    return rank >= 1 && prefill_of(rank) < r->params.job->n_prefill;
-}
-
-static int is_decode(const akin_router_t *r, uint32_t rank)
-{
-    return rank > r->params.job->n_prefill &&
-           decode_of(r, rank) < r->params.job->n_decode;
-}
-
 /* What a worker said cannot be read. Its requests would wait for it in vain, so
  * others get them. */
 static void give_up(akin_router_t *r, uint32_t from, akin_status_t status)
@@ -40,10 +19,10 @@ static void give_up(akin_router_t *r, uint32_t from, akin_status_t status)
     akin_net_drop_peer(r->net, from);
 }
 
-/* Index of a worker in the summary: prefill workers first. */
-static uint32_t index_of(uint32_t rank)
+/* Index in the summary of the worker that a rank is of. */
+static uint32_t index_of(const akin_router_t *r, uint32_t rank)
 {
-    return rank - 1;
+    return akini_router_rank(r, rank)->worker;
 }
 
 static size_t n_counts(const akin_router_t *r)
@@ -107,7 +86,7 @@ static void on_prefilled(akin_router_t *r, uint32_t from, const void *payload,
     f->keep_ns = now + r->params.job->lease_ns / 3;
     f->retry_ns = 0;
     f->routed_ns = now;
-    akin_summary_add_prefix(r->summary, index_of(from),
+    akin_summary_add_prefix(r->summary, index_of(r, from),
                             (uint64_t)m.n_queried_blocks * block_tokens,
                             f->n_cached);
     (void)akini_flight_token(r, f, m.token, &m.logprob, now);
@@ -144,7 +123,7 @@ static void on_transferred(akin_router_t *r, uint32_t from, const void *payload,
         .n_shared = m.n_shared,
         .ns = m.ns,
     };
-    akin_summary_add_transfer(r->summary, index_of(from), &transfer);
+    akin_summary_add_transfer(r->summary, index_of(r, from), &transfer);
     switch (m.status) {
     case AKIN_OK:
         akini_flight_move(r, f, AKINI_FLIGHT_DECODE);
@@ -153,7 +132,7 @@ static void on_transferred(akin_router_t *r, uint32_t from, const void *payload,
         wait_again(r, f);
         break;
     case AKIN_ERR_REFUSED:
-        akin_summary_add_refused(r->summary, index_of(from),
+        akin_summary_add_refused(r->summary, index_of(r, from),
                                  (akin_kv_refusal_t)m.refusal, 1);
         f->fresh = 1;
         akini_flight_restart(
@@ -170,18 +149,6 @@ static void on_transferred(akin_router_t *r, uint32_t from, const void *payload,
     }
 }
 
-static void add_step(akin_router_t *r, uint32_t from,
-                     const akin_message_step_t *m)
-{
-    const akin_summary_step_t step = {
-        .ns = m->ns,
-        .n_rows = m->n_rows,
-        .n_distinct = m->distinct / r->params.layout->shape.n_layers,
-        .max_distinct = -1.0,
-    };
-    akin_summary_add_step(r->summary, index_of(from), &step);
-}
-
 static void on_tokens(akin_router_t *r, uint32_t from, const void *payload,
                       size_t bytes)
 {
@@ -191,13 +158,12 @@ static void on_tokens(akin_router_t *r, uint32_t from, const void *payload,
         give_up(r, from, status);
         return;
     }
-    const akin_policy_step_t step = {
-        .batch = m.step.n_rows,
-        .distinct = m.step.distinct,
-        .seconds = (double)m.step.ns / (double)AKIN_NS_PER_S,
-    };
-    add_step(r, from, &m.step);
-    akin_policy_observe(r->policy, decode_of(r, from), &step);
+    status = akini_router_on_step(r, from, &m.step);
+    if (status != AKIN_OK) {
+        akin_message_tokens_cleanup(&m);
+        give_up(r, from, status);
+        return;
+    }
     int64_t now = akin_clock_now_ns();
     for (size_t i = 0; i < m.n_tokens; i++) {
         akini_flight_t *f = akini_flight_find(r, m.tokens[i].id);
@@ -211,7 +177,20 @@ static void on_tokens(akin_router_t *r, uint32_t from, const void *payload,
             (void)akini_flight_token(r, f, m.tokens[i].token,
                                      &m.tokens[i].logprob, now);
     }
-    free(m.tokens);
+    akin_message_tokens_cleanup(&m);
+}
+
+static void on_step(akin_router_t *r, uint32_t from, const void *payload,
+                    size_t bytes)
+{
+    akin_message_step_t m;
+    akin_status_t status = akin_message_unpack_step(payload, bytes, &m);
+    if (status == AKIN_OK) {
+        status = akini_router_on_step(r, from, &m);
+        free(m.served);
+    }
+    if (status != AKIN_OK)
+        give_up(r, from, status);
 }
 
 static void on_counts(akin_router_t *r, const void *payload, size_t bytes)
@@ -228,8 +207,7 @@ static void on_stats(akin_router_t *r, uint32_t from, const void *payload,
                      size_t bytes)
 {
     akin_message_stats_t m;
-    akini_worker_t *w = is_prefill(r, from) ? &r->prefill[prefill_of(from)]
-                                            : &r->decode[decode_of(r, from)];
+    akini_rank_t *w = akini_router_rank(r, from);
     w->has_stats = 1;
     if (akin_message_unpack_stats(payload, bytes, &m) != AKIN_OK)
         return;
@@ -238,7 +216,7 @@ static void on_stats(akin_router_t *r, uint32_t from, const void *payload,
         .n_rendezvous = m.reads_rendezvous,
         .n_bytes = m.read_bytes,
     };
-    akin_summary_add_reads(r->summary, index_of(from), &reads);
+    akin_summary_add_reads(r->summary, index_of(r, from), &reads);
     AKIN_LOG(
         ROLES, INFO,
         "rank %u: %llu steps, busy %.1f %%, %llu one-sided and %llu "
@@ -257,17 +235,16 @@ void akin_router_on_message(void *arg, uint32_t from, uint16_t type,
     /* The output is closed: what comes now is too late for it. */
     if (r->is_closing && type != AKIN_MESSAGE_STATS)
         return;
-    if (is_prefill(r, from) && type == AKIN_MESSAGE_PREFILLED) {
+    if (akini_router_is_prefill(r, from) && type == AKIN_MESSAGE_PREFILLED) {
         on_prefilled(r, from, payload, bytes);
-    } else if (is_prefill(r, from) && type == AKIN_MESSAGE_STEP) {
-        akin_message_step_t step;
-        if (akin_message_unpack_step(payload, bytes, &step) == AKIN_OK)
-            add_step(r, from, &step);
-    } else if (is_decode(r, from) && type == AKIN_MESSAGE_TRANSFERRED) {
+    } else if (akini_router_is_prefill(r, from) && type == AKIN_MESSAGE_STEP) {
+        on_step(r, from, payload, bytes);
+    } else if (akini_router_is_decode(r, from) &&
+               type == AKIN_MESSAGE_TRANSFERRED) {
         on_transferred(r, from, payload, bytes);
-    } else if (is_decode(r, from) && type == AKIN_MESSAGE_TOKENS) {
+    } else if (akini_router_is_decode(r, from) && type == AKIN_MESSAGE_TOKENS) {
         on_tokens(r, from, payload, bytes);
-    } else if (is_decode(r, from) && type == AKIN_MESSAGE_COUNTS) {
+    } else if (akini_router_is_decode(r, from) && type == AKIN_MESSAGE_COUNTS) {
         on_counts(r, payload, bytes);
     } else if (type == AKIN_MESSAGE_ROUTES && r->params.job->record_routes) {
         akin_status_t status = akini_router_on_routes(r, from, payload, bytes);
@@ -283,9 +260,9 @@ void akin_router_on_message(void *arg, uint32_t from, uint16_t type,
     }
 }
 
-/* Requests that a lost worker held begin again. A decode worker that reads
- * from a lost prefill worker tells so itself. */
-static uint64_t restart_flights(akin_router_t *r, uint32_t rank)
+/* Requests that a lost worker held begin again. A decode rank that reads from a
+ * lost prefill rank tells so itself. */
+static uint64_t restart_flights(akin_router_t *r, uint32_t worker)
 {
     uint64_t n = 0;
     akini_flight_t *f, *next;
@@ -293,9 +270,9 @@ static uint64_t restart_flights(akin_router_t *r, uint32_t rank)
         DL_FOREACH_SAFE(r->lists[state], f, next)
         {
             int at_prefill = state <= AKINI_FLIGHT_ROUTED &&
-                             r->prefill[f->prefill].rank == rank;
+                             r->prefill[f->prefill].worker == worker;
             int at_decode = state >= AKINI_FLIGHT_TRANSFER &&
-                            r->decode[f->decode].rank == rank;
+                            r->decode[f->decode].worker == worker;
             if (!at_prefill && !at_decode)
                 continue;
             n++;
@@ -307,20 +284,22 @@ static uint64_t restart_flights(akin_router_t *r, uint32_t rank)
 void akin_router_on_peer_lost(void *arg, uint32_t rank, akin_status_t status)
 {
     akin_router_t *r = arg;
-    const akin_job_t *job = r->params.job;
-    akini_worker_t *w = is_prefill(r, rank) ? &r->prefill[prefill_of(rank)]
-                                            : &r->decode[decode_of(r, rank)];
-    w->is_lost = 1;
+    const akini_rank_t *w = akini_router_rank(r, rank);
+    /* The other ranks of its worker end by themselves, each with a loss of its
+     * own that is no news. */
+    if (w->is_lost)
+        return;
+    akini_router_lose_worker(r, w->worker);
     if (r->is_closing)
         return;
     AKIN_LOG(ROLES, ERROR, "%s rank %u is lost: %s",
-             is_prefill(r, rank) ? "prefill" : "decode", rank,
+             akini_router_is_prefill(r, rank) ? "prefill" : "decode", rank,
              akin_status_string(status));
-    akin_summary_add_lost(r->summary, index_of(rank), restart_flights(r, rank));
+    akin_summary_add_lost(r->summary, w->worker, restart_flights(r, w->worker));
     const char *role = NULL;
-    if (akini_router_alive(r->prefill, job->n_prefill) == 0)
+    if (akini_router_alive(r->prefill, r->n_prefill) == 0)
         role = "prefill";
-    else if (akini_router_alive(r->decode, job->n_decode) == 0)
+    else if (akini_router_alive(r->decode, r->n_decode) == 0)
         role = "decode";
     if (role != NULL && r->failure == AKIN_OK)
         r->failure = akin_error_set(&r->error, AKIN_ERR_PEER,

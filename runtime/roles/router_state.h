@@ -31,10 +31,10 @@ typedef struct akini_flight {
     uint64_t sequence; /* of its output line */
     akin_request_t *request;
     akini_flight_state_t state;
-    uint32_t prefill; /* worker indices, once chosen */
+    uint32_t prefill; /* ranks, by index, once chosen */
     uint32_t decode;
-    uint32_t n_slots;             /* that a decode worker needs for it */
-    akin_kv_descriptor_t *blocks; /* [n_blocks] at the prefill worker */
+    uint32_t n_slots;             /* that a decode rank needs for it */
+    akin_kv_descriptor_t *blocks; /* [n_blocks] at the prefill rank */
     size_t n_blocks;
     uint16_t *counts;  /* [n_layers][n_experts] */
     uint16_t *routes;  /* [n_prompt + max_tokens - 1][n_layers][top_k] from the
@@ -59,15 +59,20 @@ typedef struct akini_flight {
     struct akini_flight *prev, *next; /* list of its state */
 } akini_flight_t;
 
-/** A prefill or decode worker as the router sees it. */
-typedef struct akini_worker {
+/** A rank of a prefill or decode worker as the router sees it. Requests are
+ * given to ranks; what a worker has as a whole is its steps and its loss. */
+typedef struct akini_rank {
     uint32_t rank;
-    int is_lost;
-    int has_stats; /* its last word came */
+    uint32_t worker; /* of the summary: prefill workers first */
+    int is_lost;     /* it, or another rank of its worker */
+    int has_stats;   /* its last word came */
     uint32_t n_flights;
     uint32_t load;       /* prefill: tokens given to it and not done */
     uint32_t n_reserved; /* decode: slots promised to its requests */
-} akini_worker_t;
+} akini_rank_t;
+
+/* Steps of which some ranks have reported; router_steps.c. */
+typedef struct akini_steps akini_steps_t;
 
 /* Where results go; router_sink.h. */
 typedef struct akini_sink akini_sink_t;
@@ -93,11 +98,14 @@ struct akin_router {
     uint32_t n_in[AKINI_FLIGHT_STATES];
     uint64_t next_id;
     /* The workers. */
-    akini_worker_t *prefill; /* [n_prefill] */
-    akini_worker_t *decode;  /* [n_decode] */
+    akini_rank_t *prefill; /* [n_prefill] */
+    akini_rank_t *decode;  /* [n_decode] */
+    uint32_t n_prefill;    /* ranks */
+    uint32_t n_decode;
+    akini_steps_t *steps;
     akin_policy_t *policy;
     akin_prefix_router_t *prefix;
-    uint8_t *eligible; /* [max(n_prefill, n_decode)] */
+    uint8_t *eligible; /* prefill: of ranks; decode: of workers */
     uint32_t *loads;   /* [n_prefill] */
     akin_packer_t packer;
     /* The end. */
@@ -160,7 +168,31 @@ void akini_router_send(akin_router_t *r, uint32_t rank,
 /** Send a message that is only a request's id. */
 void akini_router_send_id(akin_router_t *r, uint32_t rank,
                           akin_message_type_t type, uint64_t id);
-/** Workers of a kind that are left. */
-uint32_t akini_router_alive(const akini_worker_t *workers, uint32_t n);
+
+/* router_ranks.c: ranks and the workers that they are of. */
+
+/** \return AKIN_OK, AKIN_ERR_NOMEM */
+akin_status_t akini_router_create_ranks(akin_router_t *r) AKIN_MUST_CHECK;
+int akini_router_is_prefill(const akin_router_t *r, uint32_t rank);
+int akini_router_is_decode(const akin_router_t *r, uint32_t rank);
+/** A rank of the job that is not the router. */
+akini_rank_t *akini_router_rank(const akin_router_t *r, uint32_t rank);
+/** Worker, as the policy counts them, of the decode rank of that index. */
+uint32_t akini_router_decode_worker(const akin_router_t *r, uint32_t decode);
+/** Ranks of a kind that are left. */
+uint32_t akini_router_alive(const akini_rank_t *ranks, uint32_t n);
+/** A worker is lost as a whole. */
+void akini_router_lose_worker(akin_router_t *r, uint32_t worker);
+
+/* router_steps.c: what workers report of their steps. */
+
+/** NULL: out of memory. */
+akini_steps_t *akini_steps_create(uint32_t n_workers, uint32_t n_layers);
+void akini_steps_destroy(akini_steps_t *steps);
+/** A rank's report; once all of its worker have reported, the step counts.
+ * \return AKIN_OK, AKIN_ERR_RANGE: it makes no sense. */
+akin_status_t
+akini_router_on_step(akin_router_t *r, uint32_t from,
+                     const akin_message_step_t *m) AKIN_MUST_CHECK;
 
 #endif

@@ -20,7 +20,6 @@ struct akin_stepper {
     akin_engine_span_t *spans; /* [max_rows] */
     float *logits;             /* [max_rows][vocab] */
     uint16_t *routes;          /* [max_tokens][n_layers][top_k] or NULL */
-    uint16_t *n_distinct;      /* [n_layers] */
     uint16_t *counts;          /* [n_layers][n_experts] */
     uint32_t n_counted;
     akin_sampler_t *sampler;
@@ -90,17 +89,14 @@ static void run_job(akin_stepper_t *s)
             .routes = routes,
         };
     }
-    akin_engine_report_t report = {.n_distinct = s->n_distinct};
+    akin_engine_report_t report = {.n_distinct = job->served};
     job->status = akin_engine_step(s->params.engine, s->params.view, s->spans,
                                    job->n_rows, &report);
-    job->distinct = 0.0;
     job->n_tokens = report.n_rows;
     if (job->status == AKIN_OK) {
         for (uint32_t i = 0; i < job->n_rows; i++)
             if (job->rows[i].how != NULL)
                 choose_token(s, &job->rows[i], s->spans[i].logits);
-        for (uint32_t l = 0; l < c->n_layers; l++)
-            job->distinct += s->n_distinct[l];
         if (s->params.count_routes)
             count_routes(s, job->n_tokens);
     }
@@ -139,7 +135,7 @@ akin_status_t akin_stepper_create(const akin_stepper_params_t *params,
     s->job.rows = calloc(n, sizeof(*s->job.rows));
     s->spans = calloc(n, sizeof(*s->spans));
     s->logits = calloc(n * c->vocab_size, sizeof(*s->logits));
-    s->n_distinct = calloc(c->n_layers, sizeof(*s->n_distinct));
+    s->job.served = calloc(c->n_layers, sizeof(*s->job.served));
     if (need_routes)
         s->routes =
             calloc(n_tokens * c->n_layers * c->top_k, sizeof(*s->routes));
@@ -147,7 +143,7 @@ akin_status_t akin_stepper_create(const akin_stepper_params_t *params,
         s->counts =
             calloc((size_t)c->n_layers * c->n_experts, sizeof(*s->counts));
     if (s->job.rows == NULL || s->spans == NULL || s->logits == NULL ||
-        s->n_distinct == NULL || (need_routes && s->routes == NULL) ||
+        s->job.served == NULL || (need_routes && s->routes == NULL) ||
         (params->count_routes && s->counts == NULL) ||
         akin_sampler_create(s->info.kernels, c->vocab_size, &s->sampler) !=
             AKIN_OK ||
@@ -175,7 +171,7 @@ void akin_stepper_destroy(akin_stepper_t *stepper)
     free(stepper->spans);
     free(stepper->logits);
     free(stepper->routes);
-    free(stepper->n_distinct);
+    free(stepper->job.served);
     free(stepper->counts);
     free(stepper);
 }

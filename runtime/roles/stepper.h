@@ -36,7 +36,8 @@ typedef struct akin_stepper_job {
     akin_status_t status;
     int64_t ns;        /* of the step and the sampling */
     uint32_t n_tokens; /* tokens that went through the model */
-    double distinct;   /* distinct experts, summed over the layers */
+    uint16_t *served;  /* [n_layers] distinct experts that this rank computed;
+                        * the stepper's own */
 } akin_stepper_job_t;
 
 typedef struct akin_stepper akin_stepper_t;
@@ -68,7 +69,7 @@ void akin_stepper_destroy(akin_stepper_t *stepper);
 /** The job to fill, or NULL while it is with the engine thread. */
 akin_stepper_job_t *akin_stepper_job(akin_stepper_t *stepper);
 
-/** Hand the job over; it has at least one row. */
+/** Hand the job over. A rank of several may have no row in a step. */
 void akin_stepper_submit(akin_stepper_t *stepper);
 
 /** The job that is done, once; NULL: none. Then it may be filled anew. */

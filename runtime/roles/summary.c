@@ -3,6 +3,7 @@
 
 #include "roles/summary_state.h"
 
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
@@ -33,6 +34,8 @@ akin_status_t akin_summary_create(const akin_summary_params_t *params,
     if (summary == NULL)
         return AKIN_ERR_NOMEM;
     summary->ep = params->ep == 0 ? 1 : params->ep;
+    summary->prefill_ep =
+        params->prefill_ep == 0 ? summary->ep : params->prefill_ep;
     summary->start_ns = params->start_ns;
     summary->end_ns = params->start_ns;
     summary->unix_s = (int64_t)time(NULL);
@@ -179,6 +182,29 @@ void akin_summary_add_choice(akin_summary_t *summary, uint32_t n_band,
         return;
     add_mean(&summary->band, n_band);
     add_mean(&summary->similarity, similarity);
+}
+
+void akin_summary_add_prediction(akin_summary_t *summary, double expected,
+                                 double observed)
+{
+    akini_summary_predictions_t *p = &summary->predictions;
+    p->n++;
+    p->x += expected;
+    p->y += observed;
+    p->xx += expected * expected;
+    p->yy += observed * observed;
+    p->xy += expected * observed;
+    p->error += fabs(expected - observed);
+}
+
+double akini_summary_correlation(const akini_summary_predictions_t *p)
+{
+    const double n = (double)p->n;
+    const double vx = n * p->xx - p->x * p->x, vy = n * p->yy - p->y * p->y;
+    /* What rounding leaves of equal values is no variation. */
+    if (vx <= 1e-9 * n * p->xx || vy <= 1e-9 * n * p->yy)
+        return (double)NAN;
+    return (n * p->xy - p->x * p->y) / sqrt(vx * vy);
 }
 
 void akin_summary_set_refits(akin_summary_t *summary,

@@ -32,7 +32,8 @@ typedef struct akin_summary_params {
     const char *policy_setting; /* as configured: "auto" */
     const char *engine;
     const char *kernel;
-    uint32_t ep;                          /* ranks per worker */
+    uint32_t ep;                          /* ranks of a decode worker */
+    uint32_t prefill_ep;                  /* of a prefill worker */
     const akin_summary_worker_t *workers; /* [n_workers] */
     uint32_t n_workers;
     int64_t start_ns; /* akin_clock_now_ns() when the run began */
@@ -47,9 +48,9 @@ typedef struct akin_summary_request {
     int64_t last_ns;    /* its last token */
 } akin_summary_request_t;
 
-/** One engine step of a worker. */
+/** One engine step of a worker, of all its ranks together. */
 typedef struct akin_summary_step {
-    int64_t ns;
+    int64_t ns;          /* of the slowest rank */
     uint32_t n_rows;     /* batch: tokens in the step */
     double n_distinct;   /* distinct experts, mean over the layers; < 0: none */
     double max_distinct; /* of the EP rank with the most, mean over the
@@ -104,6 +105,10 @@ void akin_summary_add_routing(akin_summary_t *summary, uint32_t worker,
  * nothing is counted; and the cosine with the chosen one's centroid. */
 void akin_summary_add_choice(akin_summary_t *summary, uint32_t n_band,
                              double similarity);
+/** A decode step: distinct experts of the EP rank with the most, mean over the
+ * layers, as the policy expected and as they were. */
+void akin_summary_add_prediction(akin_summary_t *summary, double expected,
+                                 double observed);
 /** Refits of the whole run; a policy that makes none shows none. */
 void akin_summary_set_refits(akin_summary_t *summary,
                              const akin_policy_refits_t *refits);

@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <jansson.h>
 #include <limits.h>
+#include <math.h>
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
@@ -106,6 +107,18 @@ static json_t *refits_json(const akin_summary_t *summary)
     set_integer(&w, "failed", refits->n_failed);
     set(&w, "centroid_age_s", age_s < 0 ? json_null() : json_real(age_s));
     set_real(&w, "max_install_us", (double)refits->max_install_ns / 1e3);
+    return finish(&w);
+}
+
+static json_t *predictions_json(const akini_summary_predictions_t *p)
+{
+    const double n = (double)p->n, r = akini_summary_correlation(p);
+    writer_t w = {json_object(), 0};
+    set_integer(&w, "steps", p->n);
+    set_real(&w, "mean_expected", p->x / n);
+    set_real(&w, "mean_observed", p->y / n);
+    set_real(&w, "mean_absolute_error", p->error / n);
+    set(&w, "correlation", isnan(r) ? json_null() : json_real(r));
     return finish(&w);
 }
 
@@ -215,6 +228,7 @@ json_t *akin_summary_json(akin_summary_t *summary)
     set_text(&w, "engine", summary->engine);
     set_text(&w, "kernel", summary->kernel);
     set_integer(&w, "ep", summary->ep);
+    set_integer(&w, "prefill_ep", summary->prefill_ep);
     set_integer(&w, "num_prompts", summary->completed + summary->failed);
     set_real(&w, "duration", s);
     set_integer(&w, "completed", summary->completed);
@@ -240,6 +254,9 @@ json_t *akin_summary_json(akin_summary_t *summary)
         set_mean(&w, "mean_band_workers", &summary->band);
         set_mean(&w, "mean_similarity", &summary->similarity);
     }
+    if (summary->predictions.n > 0)
+        set(&w, "predicted_max_rank_distinct_experts",
+            predictions_json(&summary->predictions));
     if (summary->refits.is_refitting)
         set(&w, "refits", refits_json(summary));
     set(&w, "kv_transfer_ms", distribution(summary->transfer, 1e6));

@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <inttypes.h>
 #include <libsmartcols/libsmartcols.h>
+#include <math.h>
 #include <stdarg.h>
 #include <string.h>
 
@@ -69,6 +70,24 @@ static akin_status_t finish(table_t *t, FILE *file)
         status = AKIN_ERR_IO;
     scols_unref_table(t->table);
     return status;
+}
+
+/* How far off the policy was, if it predicts. */
+static void print_predictions(table_t *t, const akin_summary_t *summary)
+{
+    const akini_summary_predictions_t *p = &summary->predictions;
+    const double n = (double)p->n, r = akini_summary_correlation(p);
+    if (p->n == 0)
+        return;
+    row(t);
+    cell(t, "  the same as the policy expected it, and as it was");
+    cell(t, "%.2f, %.2f", p->x / n, p->y / n);
+    row(t);
+    cell(t, "  mean error, and correlation");
+    if (isnan(r))
+        cell(t, "%.2f, -", p->error / n);
+    else
+        cell(t, "%.2f, %.3f", p->error / n, r);
 }
 
 /* What the decode policy did, as far as it does such things. */
@@ -145,6 +164,12 @@ static akin_status_t print_totals(const akin_summary_t *summary, FILE *file)
     row(&t);
     cell(&t, "distinct experts per decode step and layer");
     cell_mean(&t, &run->distinct);
+    if (summary->ep > 1) {
+        row(&t);
+        cell(&t, "  of the rank with the most");
+        cell_mean(&t, &run->max_distinct);
+    }
+    print_predictions(&t, summary);
     print_routing(&t, summary);
     row(&t);
     cell(&t, "prefix cache hits, %% of prompt tokens");

@@ -47,6 +47,14 @@ typedef struct akini_summary_sums {
     uint64_t n_restarted;
 } akini_summary_sums_t;
 
+/** Sums over steps of which a policy had a prediction: x what it expected, y
+ * what was observed. */
+typedef struct akini_summary_predictions {
+    uint64_t n;
+    double x, y, xx, yy, xy;
+    double error; /* sum of |x - y| */
+} akini_summary_predictions_t;
+
 struct akin_summary {
     char *model;
     char *policy;
@@ -54,6 +62,7 @@ struct akin_summary {
     char *engine;
     char *kernel;
     uint32_t ep;
+    uint32_t prefill_ep;
     int64_t start_ns;
     int64_t end_ns;
     int64_t unix_s; /* time of day of the start */
@@ -69,6 +78,7 @@ struct akin_summary {
     akin_histogram_t *transfer;
     akini_mean_t band;       /* workers in the locality band */
     akini_mean_t similarity; /* cosine with the chosen worker's centroid */
+    akini_summary_predictions_t predictions;
     akin_policy_refits_t refits;
     akini_summary_sums_t run; /* steps: of decode workers only */
     akini_summary_sums_t *workers;
@@ -85,6 +95,10 @@ static inline double akini_mean_get(const akini_mean_t *mean)
 /** Age of the centroids at the end of the run, seconds; below 0: they are those
  * of the fit file. */
 double akini_summary_centroid_age_s(const akin_summary_t *summary);
+
+/** Correlation of what was expected with what was observed; NaN: one of them
+ * did not vary. */
+double akini_summary_correlation(const akini_summary_predictions_t *p);
 
 /** Seconds of the run, above 0. */
 double akini_summary_duration_s(const akin_summary_t *summary);

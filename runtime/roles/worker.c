@@ -4,6 +4,27 @@
 #include "base/clock.h"
 #include "base/log.h"
 
+#include <stdarg.h>
+#include <stdio.h>
+
+static int is_group(const akin_worker_t *worker)
+{
+    return worker->group.n_ranks > 1;
+}
+
+void akin_worker_fail(akin_worker_t *worker, akin_status_t status,
+                      const char *format, ...)
+{
+    if (worker->failure != AKIN_OK)
+        return;
+    worker->failure = status;
+    va_list args;
+    va_start(args, format);
+    (void)vsnprintf(worker->error.text, sizeof(worker->error.text), format,
+                    args);
+    va_end(args);
+}
+
 void akin_worker_send(akin_worker_t *worker, uint32_t rank,
                       akin_message_type_t type)
 {
@@ -19,7 +40,8 @@ void akin_worker_send(akin_worker_t *worker, uint32_t rank,
     }
     /* Without its messages a request would wait for its deadline. */
     if (status != AKIN_OK && status != AKIN_ERR_PEER)
-        worker->failure = status;
+        akin_worker_fail(worker, status, "cannot send to rank %u: %s", rank,
+                         akin_status_string(status));
 }
 
 void akin_worker_send_routes(akin_worker_t *worker, uint64_t id, uint32_t first,
@@ -48,8 +70,10 @@ void akin_worker_report(akin_worker_t *worker, const akin_stepper_job_t *job,
     *step_p = (akin_message_step_t){
         .ns = job->ns,
         .idle_ns = idle > 0 ? idle : 0,
+        .number = is_group(worker) ? worker->group.number : worker->n_steps,
         .n_rows = job->n_tokens,
-        .distinct = job->distinct,
+        .served = job->served,
+        .n_served = worker->model->n_layers,
     };
 }
 
@@ -83,21 +107,28 @@ void akin_worker_on_message(void *arg, uint32_t from, uint16_t type,
                             const void *payload, size_t bytes)
 {
     akin_worker_t *worker = arg;
-    if (type == AKIN_MESSAGE_STOP && from == AKIN_ROUTER_RANK)
-        worker->stopping = 1;
-    else
+    if (type == AKIN_MESSAGE_STOP && from == AKIN_ROUTER_RANK) {
+        if (is_group(worker))
+            akini_worker_group_stop(worker);
+        else
+            worker->stopping = 1;
+    } else if (!akini_worker_group_message(worker, from, type, payload,
+                                           bytes)) {
         worker->role->message(worker, from, type, payload, bytes);
+    }
 }
 
 void akin_worker_on_peer_lost(void *arg, uint32_t rank, akin_status_t status)
 {
     akin_worker_t *worker = arg;
-    if (rank != AKIN_ROUTER_RANK) {
+    if (rank == AKIN_ROUTER_RANK) {
+        if (!worker->stopping)
+            akin_worker_fail(worker, AKIN_ERR_PEER, "the router is lost: %s",
+                             akin_status_string(status));
+    } else if (is_group(worker) && akini_worker_group_has(worker, rank)) {
+        akini_worker_group_lost(worker, rank);
+    } else {
         worker->role->peer_lost(worker, rank);
-    } else if (!worker->stopping) {
-        AKIN_LOG(ROLES, ERROR, "the router is lost: %s",
-                 akin_status_string(status));
-        worker->failure = AKIN_ERR_PEER;
     }
 }
 
@@ -112,6 +143,13 @@ static void turn(akin_worker_t *worker)
     akin_stepper_job_t *job = akin_stepper_finished(worker->stepper);
     if (job != NULL)
         worker->role->finished(worker, job);
+    if (is_group(worker)) {
+        if (job != NULL)
+            akini_worker_group_made(worker);
+        if (worker->failure == AKIN_OK)
+            akini_worker_group_turn(worker);
+        return;
+    }
     job = akin_stepper_job(worker->stepper);
     if (job == NULL || worker->stopping)
         return;
@@ -119,6 +157,19 @@ static void turn(akin_worker_t *worker)
     worker->role->fill(worker, job);
     if (job->n_rows > 0)
         akin_stepper_submit(worker->stepper);
+}
+
+/* Do what is due; the time of what is due next. */
+static int64_t next_ns(akin_worker_t *worker)
+{
+    const int64_t now = akin_clock_now_ns();
+    int64_t next = worker->role->expire(worker, now);
+    if (is_group(worker)) {
+        int64_t late = akini_worker_group_expire(worker, now);
+        next = late < next ? late : next;
+    }
+    /* Then there is nothing to wait for. */
+    return worker->failure == AKIN_OK ? next : now;
 }
 
 akin_status_t akin_worker_run(akin_worker_t *worker)
@@ -138,11 +189,13 @@ akin_status_t akin_worker_run(akin_worker_t *worker)
         return status;
     worker->start_ns = akin_clock_now_ns();
     worker->step_end_ns = worker->start_ns;
+    if (is_group(worker))
+        akini_worker_group_init(worker);
     while (!worker->stopping && worker->failure == AKIN_OK) {
-        int64_t next = worker->role->expire(worker, akin_clock_now_ns());
-        status = akin_net_wait(worker->net, next);
+        status = akin_net_wait(worker->net, next_ns(worker));
         if (status != AKIN_OK && status != AKIN_ERR_TIMEOUT)
-            worker->failure = status;
+            akin_worker_fail(worker, status, "network: %s",
+                             akin_status_string(status));
         turn(worker);
     }
     akin_stepper_destroy(worker->stepper);

@@ -9,6 +9,7 @@
 #include "roles/job.h"
 #include "roles/message.h"
 #include "roles/stepper.h"
+#include "roles/worker_group.h"
 
 #ifdef __cplusplus
 extern "C" {
@@ -30,6 +31,8 @@ typedef struct akin_worker_role {
     void (*finished)(akin_worker_t *worker, akin_stepper_job_t *job);
     /* Fill the rows of a free job; none: nothing is to be done. */
     void (*fill)(akin_worker_t *worker, akin_stepper_job_t *job);
+    /* Whether fill() would find rows; only workers of several ranks ask. */
+    int (*has_work)(akin_worker_t *worker);
     /* Do what is due; the time of what is due next, INT64_MAX: nothing. */
     int64_t (*expire)(akin_worker_t *worker, int64_t now_ns);
     /* Add the role's counters to the last word. */
@@ -50,9 +53,11 @@ struct akin_worker {
     akin_stepper_t *stepper;
     akin_packer_t packer; /* for messages, one at a time */
     const akin_worker_role_t *role;
-    void *state; /* the role's */
+    void *state;                /* the role's */
+    akini_worker_group_t group; /* its worker, if that has several ranks */
     int stopping;
-    akin_status_t failure; /* why the worker cannot go on */
+    akin_status_t failure; /* why the rank cannot go on */
+    akin_error_t error;    /* the same in words */
     int64_t start_ns;
     int64_t step_end_ns;
     uint64_t n_steps;
@@ -64,7 +69,8 @@ struct akin_worker {
  * worker->role and worker->state set; net, engine, view and job are borrowed.
  *
  * \return AKIN_OK after STOP
- * \return AKIN_ERR_PEER: the router is lost; or why the worker cannot go on.
+ * \return AKIN_ERR_PEER: the router, or a rank of the same worker, is lost; or
+ *         why the rank cannot go on. worker->error says it in words.
  */
 akin_status_t akin_worker_run(akin_worker_t *worker) AKIN_MUST_CHECK;
 
@@ -79,6 +85,11 @@ void akin_worker_send(akin_worker_t *worker, uint32_t rank,
  */
 void akin_worker_send_routes(akin_worker_t *worker, uint64_t id, uint32_t first,
                              uint32_t n_tokens, uint16_t *routes);
+
+/** The rank cannot go on; what was said first counts. */
+void akin_worker_fail(akin_worker_t *worker, akin_status_t status,
+                      const char *format, ...)
+    __attribute__((format(printf, 3, 4)));
 
 /** Report of a step that just ended, with the idle time before it. */
 void akin_worker_report(akin_worker_t *worker, const akin_stepper_job_t *job,

@@ -33,7 +33,7 @@ static const akin_token_logprob_t logprob = {
     .logprob = -0.5f, .n_top = 1, .top = {{.id = 8, .logprob = -1.5f}}};
 
 /* IEEE 754: 1.5f is 3fc00000, 0.5f 3f000000, 0.25f 3e800000, 2.0f 40000000,
- * -0.5f bf000000, -1.5f bfc00000; 21.5 is 4035800000000000. */
+ * -0.5f bf000000, -1.5f bfc00000. */
 #define HOW                                                                    \
     0x00, 0x00, 0xc0, 0x3f, 0x00, 0x00, 0x00, 0x3f, 0x00, 0x00, 0x80, 0x3e,    \
         0x00, 0x00, 0x00, 0x40, 0x28, 0, 0, 0, 0xef, 0xcd, 0xab, 0x89, 0x67,   \
@@ -47,12 +47,16 @@ static const akin_token_logprob_t logprob = {
 #define LOGPROB 0x00, 0x00, 0x00, 0xbf, 1, 8, 0, 0, 0, 0x00, 0x00, 0xc0, 0xbf
 #define ID 0x0a, 0, 0, 0, 0, 0, 0, 0x80
 #define STEP                                                                   \
-    0x00, 0xca, 0x9a, 0x3b, 0, 0, 0, 0, 9, 0, 0, 0, 0, 0, 0, 0, 64, 0, 0, 0,   \
-        0, 0, 0, 0, 0, 0x80, 0x35, 0x40
+    0x00, 0xca, 0x9a, 0x3b, 0, 0, 0, 0, 9, 0, 0, 0, 0, 0, 0, 0, 3, 0, 0, 0, 0, \
+        0, 0, 0x40, 64, 0, 0, 0, COUNTS
 
 static const uint64_t id = UINT64_C(0x800000000000000a);
-static const akin_message_step_t step = {
-    .ns = 1000000000, .idle_ns = 9, .n_rows = 64, .distinct = 21.5};
+static const akin_message_step_t step = {.ns = 1000000000,
+                                         .idle_ns = 9,
+                                         .number = UINT64_C(0x4000000000000003),
+                                         .n_rows = 64,
+                                         .served = counts,
+                                         .n_served = 2};
 
 /* One type of message: its bytes, how they are made, and whether they say what
  * was packed. */
@@ -104,8 +108,9 @@ static int same_logprob(const akin_token_logprob_t *l)
 
 static int same_step(const akin_message_step_t *s)
 {
-    return s->ns == 1000000000 && s->idle_ns == 9 && s->n_rows == 64 &&
-           s->distinct == 21.5;
+    return s->ns == 1000000000 && s->idle_ns == 9 &&
+           s->number == UINT64_C(0x4000000000000003) && s->n_rows == 64 &&
+           same_counts(s->served, s->n_served);
 }
 
 static const unsigned char prefill_bytes[] = {ID, HOW, 1, TOKENS};
@@ -247,7 +252,7 @@ static akin_status_t unpack_tokens(const void *data, size_t bytes, int *same_p)
               same_logprob(&m.tokens[0].logprob) && m.tokens[1].id == id &&
               m.tokens[1].token == 5 && m.tokens[1].finished == 2 &&
               m.tokens[1].has_logprob == 0;
-    free(m.tokens);
+    akin_message_tokens_cleanup(&m);
     return AKIN_OK;
 }
 
@@ -262,9 +267,11 @@ static akin_status_t unpack_step(const void *data, size_t bytes, int *same_p)
 {
     akin_message_step_t m;
     akin_status_t status = akin_message_unpack_step(data, bytes, &m);
-    if (status == AKIN_OK)
-        *same_p = same_step(&m);
-    return status;
+    if (status != AKIN_OK)
+        return status;
+    *same_p = same_step(&m);
+    free(m.served);
+    return AKIN_OK;
 }
 
 static const unsigned char counts_bytes[] = {32, 0, 0, 0, COUNTS};
@@ -351,15 +358,32 @@ static akin_status_t unpack_routes(const void *data, size_t bytes, int *same_p)
     return AKIN_OK;
 }
 
+static const unsigned char ep_done_bytes[] = {ID, 1};
+
+static void pack_ep_done(akin_packer_t *p)
+{
+    const akin_message_ep_done_t m = {.number = id, .has_work = 1};
+    akin_message_pack_ep_done(p, &m);
+}
+
+static akin_status_t unpack_ep_done(const void *data, size_t bytes, int *same_p)
+{
+    akin_message_ep_done_t m;
+    akin_status_t status = akin_message_unpack_ep_done(data, bytes, &m);
+    if (status == AKIN_OK)
+        *same_p = m.number == id && m.has_work == 1;
+    return status;
+}
+
 #define KIND(name)                                                             \
     {                                                                          \
 #name, name##_bytes, sizeof(name##_bytes), pack_##name, unpack_##name  \
     }
 
 static const kind_t kinds[] = {
-    KIND(prefill), KIND(prefilled), KIND(decode), KIND(transferred),
-    KIND(tokens),  KIND(step),      KIND(counts), KIND(id),
-    KIND(stats),   KIND(routes),
+    KIND(prefill), KIND(prefilled), KIND(decode),  KIND(transferred),
+    KIND(tokens),  KIND(step),      KIND(counts),  KIND(id),
+    KIND(stats),   KIND(routes),    KIND(ep_done),
 };
 
 #define N_KINDS (sizeof(kinds) / sizeof(kinds[0]))

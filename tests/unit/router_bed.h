@@ -13,7 +13,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define BED_RANKS 5u /* router, two prefill, two decode */
+#define BED_RANKS 9u /* router, two prefill, two decode of up to two ranks */
+#define BED_WORKERS 4u
 #define BED_SENT 256u
 #define BED_SLOTS 8u
 #define BED_BLOCK 16u
@@ -96,6 +97,7 @@ typedef struct bed {
     akin_router_t *r;
     akin_packer_t packer;
     int64_t now;
+    uint64_t n_steps;
     char input[1024], output[1024];
 } bed_t;
 
@@ -115,21 +117,21 @@ static inline void bed_write_request(FILE *file, const char *id,
 
 static inline void bed_create_summary(bed_t *b)
 {
-    akin_summary_worker_t workers[BED_RANKS - 1];
-    for (uint32_t i = 0; i + 1 < BED_RANKS; i++)
+    akin_summary_worker_t workers[BED_WORKERS];
+    for (uint32_t i = 0; i < BED_WORKERS; i++)
         workers[i] = (akin_summary_worker_t){
             .name = "worker",
             .role = i < 2 ? "prefill" : "decode",
-            .rank = 1 + i,
+            .rank = 1 + i * b->job.ep,
         };
     const akin_summary_params_t params = {
         .model = "tiny-moe",
         .policy = "jsq",
         .engine = "cpu",
         .kernel = "portable",
-        .ep = 1,
+        .ep = b->job.ep,
         .workers = workers,
-        .n_workers = BED_RANKS - 1,
+        .n_workers = BED_WORKERS,
         .start_ns = b->now,
     };
     CU_ASSERT_EQUAL_FATAL(akin_summary_create(&params, &b->r->summary),
@@ -137,9 +139,10 @@ static inline void bed_create_summary(bed_t *b)
 }
 
 /** A router over the input file "in", which the test has written; of a
- * calibration, if one is given. */
-static inline void
-bed_init_for(bed_t *b, const akin_router_calibration_t *calibration, int resume)
+ * calibration, if one is given; of workers of one or two ranks. */
+static inline void bed_init_ranks(bed_t *b, uint32_t ep,
+                                  const akin_router_calibration_t *calibration,
+                                  int resume)
 {
     static const char dir[] = AKIN_SOURCE_DIR "/examples/tiny-moe";
     akin_error_t err = {{0}};
@@ -149,7 +152,8 @@ bed_init_for(bed_t *b, const akin_router_calibration_t *calibration, int resume)
                 .engine = "cpu",
                 .n_prefill = 2,
                 .n_decode = 2,
-                .ep = 1,
+                .ep = ep,
+                .prefill_ep = ep,
                 .block_tokens = BED_BLOCK,
                 .lease_ns = 30 * AKIN_NS_PER_S,
                 .max_batch = 4,
@@ -195,6 +199,12 @@ bed_init_for(bed_t *b, const akin_router_calibration_t *calibration, int resume)
     bed_create_summary(b);
 }
 
+static inline void
+bed_init_for(bed_t *b, const akin_router_calibration_t *calibration, int resume)
+{
+    bed_init_ranks(b, 1, calibration, resume);
+}
+
 static inline void bed_init(bed_t *b)
 {
     bed_init_for(b, NULL, 0);
@@ -223,8 +233,8 @@ static inline void bed_cleanup(bed_t *b)
 /** Whether nothing of any request is left in the books of the workers. */
 static inline int bed_books_are_empty(const bed_t *b)
 {
-    for (uint32_t i = 0; i < 2; i++) {
-        const akini_worker_t *p = &b->r->prefill[i], *d = &b->r->decode[i];
+    for (uint32_t i = 0; i < b->r->n_prefill; i++) {
+        const akini_rank_t *p = &b->r->prefill[i], *d = &b->r->decode[i];
         if (p->n_flights + p->load + d->n_flights + d->n_reserved != 0)
             return 0;
     }
@@ -285,10 +295,14 @@ static inline void bed_transferred(bed_t *b, uint32_t from, uint64_t id,
 static inline void bed_token(bed_t *b, uint32_t from, uint64_t id)
 {
     akin_message_token_t token = {.id = id, .token = 12};
-    const akin_message_tokens_t m = {
-        .step = {.ns = 1000, .n_rows = 1, .distinct = 24.0},
-        .tokens = &token,
-        .n_tokens = 1};
+    uint16_t served[] = {4, 4, 4, 4, 4, 4};
+    const akin_message_tokens_t m = {.step = {.ns = 1000,
+                                              .number = ++b->n_steps,
+                                              .n_rows = 1,
+                                              .served = served,
+                                              .n_served = 6},
+                                     .tokens = &token,
+                                     .n_tokens = 1};
     akin_message_pack_tokens(&b->packer, &m);
     bed_say(b, from, AKIN_MESSAGE_TOKENS);
 }
@@ -307,7 +321,7 @@ static inline akini_flight_t *bed_bring_to(bed_t *b, akini_flight_state_t state)
     if (state >= AKINI_FLIGHT_TRANSFER)
         akini_router_dispatch(b->r, b->now);
     if (state >= AKINI_FLIGHT_DECODE)
-        bed_transferred(b, 3 + f->decode, f->id, AKIN_OK);
+        bed_transferred(b, 1 + b->r->n_prefill + f->decode, f->id, AKIN_OK);
     CU_ASSERT_EQUAL_FATAL(f->state, state);
     return f;
 }

@@ -28,6 +28,7 @@ static void golden(void)
     CU_ASSERT_EQUAL(AKIN_MESSAGE_PREFILL, 1);
     CU_ASSERT_EQUAL(AKIN_MESSAGE_STATS, 12);
     CU_ASSERT_EQUAL(AKIN_MESSAGE_ROUTES, 13);
+    CU_ASSERT_EQUAL(AKIN_MESSAGE_EP_END, 17);
 }
 
 /* From memory of exactly that size, where a sanitizer sees a byte too far. */
@@ -143,8 +144,12 @@ static void wrong_values(void)
                     AKIN_ERR_RANGE);
     const size_t end = kinds[4].bytes;
     CU_ASSERT_EQUAL(changed(&kinds[4], end - 2, 3), AKIN_ERR_RANGE);
-    CU_ASSERT_EQUAL(changed(&kinds[4], 46 + 4, AKIN_REQUEST_MAX_TOP + 1),
+    CU_ASSERT_EQUAL(changed(&kinds[4], 54 + 4, AKIN_REQUEST_MAX_TOP + 1),
                     AKIN_ERR_RANGE);
+
+    /* A step of negative time; neither work nor none. */
+    CU_ASSERT_EQUAL(changed(&kinds[5], 7, 0x80), AKIN_ERR_RANGE);
+    CU_ASSERT_EQUAL(changed(&kinds[10], 8, 2), AKIN_ERR_RANGE);
 
     /* Rows of routes: none, or not all of one length. */
     CU_ASSERT_EQUAL(changed(&kinds[9], 12, 0), AKIN_ERR_RANGE);

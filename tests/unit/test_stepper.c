@@ -166,7 +166,8 @@ static void tokens_and_logprobs(void)
     CU_ASSERT_PTR_EQUAL_FATAL(run(&b), job);
     CU_ASSERT_EQUAL(job->status, AKIN_OK);
     CU_ASSERT_EQUAL(job->n_tokens, 5);
-    CU_ASSERT_EQUAL(job->distinct, 5.0);
+    CU_ASSERT_EQUAL(job->served[0], 2);
+    CU_ASSERT_EQUAL(job->served[1], 3);
     CU_ASSERT_EQUAL(job->rows[0].token, 6);
     CU_ASSERT_EQUAL(job->rows[1].token, 77);
     CU_ASSERT_EQUAL(job->rows[2].token, 0);

@@ -19,6 +19,8 @@
 /* A slot may be filled anew when every rank has begun the next swap. */
 #define SENT_AGES 2u
 #define FAREWELL_NS AKIN_NS_PER_S
+/* UCX wakes nobody when a message that it could not send at once may go on. */
+#define UNSENT_WAIT_NS (100 * AKIN_NS_PER_US)
 
 /* The type of a message: what it is, and the low bits of the swap's number. */
 #define NUMBER_BITS 14
@@ -188,16 +190,19 @@ static akin_status_t await_all(ucx_exchange_t *e, int64_t deadline_ns)
 {
     const uint32_t nobody = e->base.n_ranks;
     for (;;) {
-        uint32_t rank = missing(e);
+        uint32_t rank = missing(e), slow = unsent(e);
         if (rank != nobody && (e->is_lost[rank] || e->said_bye[rank]))
             fail(e, AKIN_ERR_PEER, rank);
-        if (rank == nobody)
-            rank = unsent(e);
-        if (e->status != AKIN_OK || rank == nobody)
+        if (e->status != AKIN_OK || (rank == nobody && slow == nobody))
             return e->status;
-        akin_status_t status = akin_net_wait(e->net, deadline_ns);
-        if (status != AKIN_OK)
-            fail(e, status, rank);
+        const int64_t now_ns = akin_clock_now_ns();
+        int64_t until_ns = deadline_ns;
+        if (slow != nobody && until_ns - now_ns > UNSENT_WAIT_NS)
+            until_ns = now_ns + UNSENT_WAIT_NS;
+        akin_status_t status = akin_net_wait(e->net, until_ns);
+        if (status != AKIN_OK &&
+            (status != AKIN_ERR_TIMEOUT || until_ns == deadline_ns))
+            fail(e, status, rank != nobody ? rank : slow);
     }
 }
 

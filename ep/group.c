@@ -104,6 +104,16 @@ static int links_init(akin_ep_group_t *g, const akin_expert_step_params_t *step)
     return g->links != NULL;
 }
 
+size_t akin_ep_group_piece_bytes(const akin_expert_step_params_t *step)
+{
+    const size_t n_pairs = (size_t)step->max_rows * step->top_k;
+    const size_t vector_bytes = step->hidden * sizeof(float);
+    const size_t dispatch = akini_ep_dispatch_vectors(n_pairs) +
+                            (size_t)step->max_rows * vector_bytes;
+    const size_t combine = AKINI_EP_ALIGN + n_pairs * vector_bytes;
+    return dispatch > combine ? dispatch : combine;
+}
+
 akin_status_t akin_ep_group_prepare(akin_ep_group_t *g,
                                     const akin_expert_step_params_t *step,
                                     akin_error_t *err)

@@ -33,6 +33,15 @@ akin_status_t akin_ep_group_create(const akin_ep_group_params_t *params,
 void akin_ep_group_destroy(akin_ep_group_t *group);
 
 /**
+ * The longest piece that one rank of a group gives another in a swap, for
+ * exchanges whose memory is laid out beforehand.
+ *
+ * \param[in] step  of which hidden, top_k and max_rows count.
+ * \return bytes.
+ */
+size_t akin_ep_group_piece_bytes(const akin_expert_step_params_t *step);
+
+/**
  * Make the scratch memory for steps of a model; called once by the engine.
  *
  * \param[in] step  sizes; max_rows is the same on all ranks of the group.

@@ -4,6 +4,7 @@
 #include "base/clock.h"
 #include "launch/command.h"
 #include "launch/replay_print.h"
+#include "routing/replay_placement.h"
 
 #include <math.h>
 #include <signal.h>
@@ -92,7 +93,9 @@ static akin_status_t read_fit(akin_replay_job_t *job, akin_error_t *err)
 static int needs_fit(const akin_replay_job_t *job)
 {
     for (uint32_t c = 0; c < job->n_cases; c++)
-        if (akin_policy_needs_fit(job->cases[c].policy))
+        if (akin_policy_needs_fit(job->cases[c].policy) ||
+            (job->cases[c].placement != NULL &&
+             akin_replay_placement_needs_fit(job->cases[c].placement)))
             return 1;
     return 0;
 }
@@ -159,6 +162,8 @@ static akin_status_t plan(akin_replay_job_t *job, akin_error_t *err)
         .n_fit = split_of(job),
         .fit = o->fit_path != NULL ? &job->fit : NULL,
         .variant = o->variant,
+        .n_ranks = o->n_ranks,
+        .n_replicas = o->n_replicas,
         .replay =
             {
                 .n_workers = o->n_workers,

@@ -15,6 +15,9 @@ typedef struct akin_replay_options {
     double pulls[AKIN_REPLAY_MAX_SETTINGS];
     uint32_t n_pulls; /* 0: not given */
     uint32_t n_workers;
+    uint32_t n_ranks;       /* of a worker */
+    uint32_t n_replicas;    /* slots of a layer beyond one per expert */
+    const char *placements; /* as given; NULL: linear */
     uint32_t in_flight;
     double rate;        /* 0: closed loop */
     uint32_t max_batch; /* 0: no limit */

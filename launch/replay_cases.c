@@ -2,6 +2,7 @@
 #include "launch/replay.h"
 
 #include "base/nearest.h"
+#include "routing/replay_placement.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -41,6 +42,9 @@ void akin_replay_case_name(const akin_replay_case_t *which, char *text,
     else
         (void)snprintf(text, bytes, "%s:%g", which->policy,
                        has_pull(which->policy) ? which->pull : which->tau);
+    size_t length = strlen(text);
+    if (which->placement != NULL)
+        (void)snprintf(text + length, bytes - length, " %s", which->placement);
 }
 
 static akin_status_t add_case(akin_replay_job_t *job, const char *policy,
@@ -174,6 +178,52 @@ static akin_status_t add_named(akin_replay_job_t *job, char *name,
     return add_case(job, policy, value, err);
 }
 
+static akin_status_t find_placement(const char *name, const char **placement_p,
+                                    akin_error_t *err)
+{
+    size_t n = 0;
+    for (; akin_replay_placement_names[n] != NULL; n++)
+        if (strcmp(akin_replay_placement_names[n], name) == 0) {
+            *placement_p = akin_replay_placement_names[n];
+            return AKIN_OK;
+        }
+    const char *nearest =
+        akin_nearest_name(name, akin_replay_placement_names, n);
+    return akin_error_set(err, AKIN_ERR_INVALID,
+                          "--placement: unknown placement \"%.80s\", did you "
+                          "mean \"%s\"?",
+                          name, nearest != NULL ? nearest : "linear");
+}
+
+/* Every policy with every placement, the policies of one placement together.
+ */
+static akin_status_t cross_placements(akin_replay_job_t *job, akin_error_t *err)
+{
+    const uint32_t n = job->n_cases;
+    char *names = strdup(
+        job->options.placements != NULL ? job->options.placements : "linear");
+    char *rest = names;
+    akin_status_t status = names != NULL ? AKIN_OK : AKIN_ERR_NOMEM;
+    job->n_cases = 0;
+    akin_replay_case_t policies[AKIN_REPLAY_MAX_CASES];
+    memcpy(policies, job->cases, n * sizeof(*policies));
+    while (rest != NULL && status == AKIN_OK) {
+        const char *placement = NULL;
+        status = find_placement(strsep(&rest, ","), &placement, err);
+        if (status == AKIN_OK && job->n_cases + n > AKIN_REPLAY_MAX_CASES)
+            status = akin_error_set(err, AKIN_ERR_INVALID,
+                                    "more than %d policies, settings and "
+                                    "placements: replay fewer at a time",
+                                    AKIN_REPLAY_MAX_CASES);
+        for (uint32_t c = 0; c < n && status == AKIN_OK; c++) {
+            job->cases[job->n_cases] = policies[c];
+            job->cases[job->n_cases++].placement = placement;
+        }
+    }
+    free(names);
+    return status;
+}
+
 akin_status_t akin_replay_job_set_cases(akin_replay_job_t *job,
                                         akin_error_t *err)
 {
@@ -186,5 +236,7 @@ akin_status_t akin_replay_job_set_cases(akin_replay_job_t *job,
     while (rest != NULL && status == AKIN_OK)
         status = add_named(job, strsep(&rest, ","), err);
     free(names);
+    if (status == AKIN_OK && job->options.n_ranks > 1)
+        status = cross_placements(job, err);
     return status;
 }

@@ -13,6 +13,9 @@ static const char *const keys[AKIN_REPLAY_N_METRICS] = {
     [AKIN_REPLAY_P95] = "tpot_p95_ms",
     [AKIN_REPLAY_P99] = "tpot_p99_ms",
     [AKIN_REPLAY_DISTINCT] = "distinct_experts_per_layer",
+    [AKIN_REPLAY_BUSIEST] = "busiest_rank_experts_per_layer",
+    [AKIN_REPLAY_PREDICTED] = "predicted_busiest_rank_experts_per_layer",
+    [AKIN_REPLAY_CORRELATION] = "predicted_observed_correlation",
     [AKIN_REPLAY_BATCH] = "batch",
     [AKIN_REPLAY_SPREAD] = "spread",
     [AKIN_REPLAY_BAND] = "band",
@@ -44,6 +47,12 @@ static double value_of(const akin_replay_result_t *r,
         return MS_PER_S * r->tpot_p99_s;
     case AKIN_REPLAY_DISTINCT:
         return r->distinct;
+    case AKIN_REPLAY_BUSIEST:
+        return r->busiest;
+    case AKIN_REPLAY_PREDICTED:
+        return r->predicted;
+    case AKIN_REPLAY_CORRELATION:
+        return r->correlation;
     case AKIN_REPLAY_BATCH:
         return r->batch;
     case AKIN_REPLAY_SPREAD:
@@ -94,7 +103,9 @@ uint32_t akin_replay_best_balancer(const akin_replay_job_t *job)
     double least = INFINITY;
     for (uint32_t c = 0; c < job->n_cases; c++) {
         double sum = 0.0;
-        if (!is_balancer(job->cases[c].policy))
+        /* Of the placement that was named first. */
+        if (!is_balancer(job->cases[c].policy) ||
+            job->cases[c].placement != job->cases[0].placement)
             continue;
         for (uint32_t s = 0; s < n; s++)
             sum += job->results[(size_t)c * n + s].tpot_p50_s;

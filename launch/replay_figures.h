@@ -10,7 +10,10 @@ typedef enum akin_replay_metric {
     AKIN_REPLAY_MEAN,
     AKIN_REPLAY_P95,
     AKIN_REPLAY_P99,
-    AKIN_REPLAY_DISTINCT, /* experts per layer and step */
+    AKIN_REPLAY_DISTINCT,  /* experts per layer and step */
+    AKIN_REPLAY_BUSIEST,   /* of them on the busiest rank */
+    AKIN_REPLAY_PREDICTED, /* what the policy expected of that */
+    AKIN_REPLAY_CORRELATION,
     AKIN_REPLAY_BATCH,
     AKIN_REPLAY_SPREAD,
     AKIN_REPLAY_BAND,

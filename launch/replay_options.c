@@ -24,6 +24,9 @@ enum {
     OPT_TAU,
     OPT_PULL,
     OPT_STEP,
+    OPT_EP,
+    OPT_REPLICAS,
+    OPT_PLACEMENT,
     OPT_JSON
 };
 
@@ -44,6 +47,14 @@ static const struct argp_option arguments[] = {
      1},
     {"pull", OPT_PULL, "LIST", 0, "Replay union-pull for each (0.16)", 1},
     {"workers", OPT_WORKERS, "W", 0, "Decode workers (8)", 2},
+    {"ep", OPT_EP, "R", 0, "Expert-parallel ranks per worker (1)", 2},
+    {"replicas", OPT_REPLICAS, "N", 0,
+     "Slots of every layer beyond one per expert (0)", 2},
+    {"placement", OPT_PLACEMENT, "P,...", 0,
+     "Where the experts of a worker's ranks lie, each policy with each: "
+     "linear, "
+     "round-robin, eplb, activation-shared, activation (linear)",
+     2},
     {"in-flight", OPT_IN_FLIGHT, "N", 0,
      "Closed loop: requests per worker at any time (16)", 2},
     {"rate", OPT_RATE, "R", 0,
@@ -149,6 +160,9 @@ static void check_options(const akin_replay_options_t *o,
 {
     if (o->path == NULL)
         argp_error(state, "no trace: name its index");
+    if (o->n_ranks == 1 && (o->placements != NULL || o->n_replicas > 0))
+        argp_error(state, "--placement and --replicas are for workers of "
+                          "several ranks: give --ep, too");
     if (o->fit_path != NULL && o->split != 0)
         argp_error(state, "--fit and --split: a given fit measures all "
                           "requests, so none is split off");
@@ -163,6 +177,13 @@ static int parse_size(int key, const char *arg, akin_replay_options_t *o,
     switch (key) {
     case OPT_WORKERS:
         o->n_workers = parse_count("--workers", arg, 1, MAX_WORKERS, state);
+        return 1;
+    case OPT_EP:
+        o->n_ranks =
+            parse_count("--ep", arg, 1, AKIN_PLACEMENT_MAX_RANKS, state);
+        return 1;
+    case OPT_REPLICAS:
+        o->n_replicas = parse_count("--replicas", arg, 0, 65536, state);
         return 1;
     case OPT_IN_FLIGHT:
         o->in_flight = parse_count("--in-flight", arg, 1, MAX_IN_FLIGHT, state);
@@ -201,6 +222,9 @@ static error_t parse_option(int key, char *arg, struct argp_state *state)
     if (parse_size(key, arg, o, state))
         return 0;
     switch (key) {
+    case OPT_PLACEMENT:
+        o->placements = arg;
+        break;
     case OPT_POLICY:
         o->policies = arg;
         break;
@@ -256,6 +280,7 @@ int akin_replay_options_parse(int argc, char **argv, akin_replay_options_t *o)
     *o = (akin_replay_options_t){
         .policies = "all",
         .n_workers = 8,
+        .n_ranks = 1,
         .in_flight = 16,
         .n_seeds = 5,
         .seed = 1,

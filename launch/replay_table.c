@@ -33,6 +33,11 @@ static const column_t others[] = {{"experts", AKIN_REPLAY_DISTINCT, 2},
                                   {"band", AKIN_REPLAY_BAND, 1},
                                   {"cosine", AKIN_REPLAY_SIMILARITY, 2}};
 
+/* With several ranks per worker. */
+static const column_t rank_columns[] = {{"busiest", AKIN_REPLAY_BUSIEST, 2},
+                                        {"expected", AKIN_REPLAY_PREDICTED, 2},
+                                        {"corr", AKIN_REPLAY_CORRELATION, 2}};
+
 static const column_t wait_column = {"wait", AKIN_REPLAY_WAIT, 1};
 
 #define COUNT(list) (sizeof(list) / sizeof((list)[0]))
@@ -65,6 +70,9 @@ static int add_columns(report_t *r)
     }
     for (size_t i = 0; i < COUNT(others); i++)
         failed |= add_column(r, others[i].title);
+    for (size_t i = 0; i < COUNT(rank_columns) && r->job->options.n_ranks > 1;
+         i++)
+        failed |= add_column(r, rank_columns[i].title);
     if (r->job->options.rate > 0.0)
         failed |= add_column(r, wait_column.title);
     return failed;
@@ -81,9 +89,11 @@ static int add_mean(report_t *r, uint32_t which, const column_t *column)
     akin_replay_values(r->job, which, column->metric, r->values);
     const akin_interval_t of =
         akin_interval_of(r->values, r->job->options.n_seeds);
-    /* A band and a cosine of 0 say that the policy has none. */
+    /* A figure of 0 says that the policy has none. */
     if (of.mean == 0.0 && (column->metric == AKIN_REPLAY_BAND ||
-                           column->metric == AKIN_REPLAY_SIMILARITY))
+                           column->metric == AKIN_REPLAY_SIMILARITY ||
+                           column->metric == AKIN_REPLAY_PREDICTED ||
+                           column->metric == AKIN_REPLAY_CORRELATION))
         return add_text(r, "-");
     (void)snprintf(text, sizeof(text), "%.*f", column->digits, of.mean);
     return add_text(r, text);
@@ -121,6 +131,9 @@ static int add_case(report_t *r, uint32_t which)
         failed |= add_change(r, which, &changes[i]);
     for (size_t i = 0; i < COUNT(others); i++)
         failed |= add_mean(r, which, &others[i]);
+    for (size_t i = 0; i < COUNT(rank_columns) && r->job->options.n_ranks > 1;
+         i++)
+        failed |= add_mean(r, which, &rank_columns[i]);
     if (r->job->options.rate > 0.0)
         failed |= add_mean(r, which, &wait_column);
     return failed;
@@ -154,11 +167,15 @@ static void print_pool(const akin_replay_job_t *job)
     else
         (void)printf("closed loop, %u workers x %u in flight", o->n_workers,
                      o->in_flight);
+    if (o->n_ranks > 1)
+        (void)printf(", %u ranks per worker, %u replica slots per layer",
+                     o->n_ranks, o->n_replicas);
     if (o->max_batch > 0)
         (void)printf(", at most %u per worker", o->max_batch);
-    (void)printf("; step = %g + %g x (distinct / all experts) + %g x batch "
-                 "ms\n",
-                 o->step_ms[0], o->step_ms[1], o->step_ms[2]);
+    (void)printf("; step = %g + %g x (%s / all experts) + %g x batch ms\n",
+                 o->step_ms[0], o->step_ms[1],
+                 o->n_ranks > 1 ? "ranks x busiest rank's" : "distinct",
+                 o->step_ms[2]);
 }
 
 static void print_study(const akin_replay_job_t *job)

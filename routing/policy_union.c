@@ -172,8 +172,7 @@ static uint32_t choose_cheapest(const akin_policy_t *policy,
     union_state_t *state = policy->self;
     double *costs = state->costs;
     double least = DBL_MAX;
-    const double per_cosine =
-        pull * state->cost.line.a_s * (double)state->cells;
+    const double per_cosine = pull * state->cost.line.a_s * state->cost.cells;
     state->n_band = 0;
     for (uint32_t w = 0; w < state->n_workers; w++)
         if (eligible[w] != 0 &&

@@ -110,12 +110,12 @@ static void end_step(replay_t *r, uint32_t w)
 {
     const akin_policy_step_t step = {
         .batch = r->pool.workers[w].n_running,
-        .distinct = r->pool.workers[w].distinct,
+        .distinct = r->pool.workers[w].busiest,
         .seconds = akini_replay_pool_step_seconds(&r->pool, w),
     };
     akin_policy_observe(r->policy, w, &step);
     if (is_counting(r))
-        akini_replay_statistics_step(&r->statistics, &step);
+        akini_replay_statistics_step(&r->statistics, &r->pool.workers[w]);
     akini_replay_pool_end_step(&r->pool, w);
     for (uint32_t i = 0; i < r->pool.n_ended; i++)
         end_member(r, &r->pool.ended[i]);
@@ -176,6 +176,7 @@ static akin_status_t advance(replay_t *r, akin_error_t *err)
              i++)
             status = admit(r, &room, err);
     akini_replay_pool_start_step(&r->pool, w, r->now_s);
+    r->pool.workers[w].expected = akin_policy_expected_distinct(r->policy, w);
     return status;
 }
 
@@ -224,6 +225,7 @@ static akin_status_t init(replay_t *r, const akin_replay_params_t *params,
         .fit = params->fit,
         .tau = params->tau,
         .pull = params->pull,
+        .placements = params->placements,
         .refit_inline = 1,
     };
     akin_status_t status =

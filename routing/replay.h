@@ -19,13 +19,16 @@ typedef struct akin_replay_params {
     const akin_fit_t *fit; /* or NULL */
     double tau;
     double pull;
+    const akin_placement_t *placements; /* [n_workers] of workers of several
+                                           ranks; NULL: one rank each */
     uint32_t n_workers;
     uint32_t in_flight;    /* closed loop: requests per worker, on average */
     double rate;           /* open loop: requests per second; 0: closed loop */
     uint32_t max_batch;    /* most requests of a worker; 0: no limit */
     uint32_t n_measured;   /* requests that are measured */
     uint32_t n_warmup;     /* requests before them */
-    akin_cost_line_t cost; /* of a step */
+    akin_cost_line_t cost; /* of a step; with R ranks the experts are R times
+                              those of the busiest rank of each layer */
     uint64_t seed;         /* order and arrivals of the requests, draws of the
                               policy */
 } akin_replay_params_t;
@@ -36,14 +39,18 @@ typedef struct akin_replay_result {
     double tpot_mean_s;
     double tpot_p95_s;
     double tpot_p99_s;
-    double distinct;   /* distinct experts per layer, mean over steps */
-    double batch;      /* requests per step, mean over steps */
-    double spread;     /* most in flight on a worker over the mean, mean over
-                          decisions */
-    double wait_s;     /* open loop: mean wait for a worker with room */
-    double seconds;    /* of replayed time */
-    double n_band;     /* workers in the band, mean; 0: no band */
-    double similarity; /* cosine with the chosen centroid, mean */
+    double distinct;    /* distinct experts per layer, mean over steps */
+    double busiest;     /* of the busiest rank, likewise; one rank: the same */
+    double predicted;   /* what the policy expected of it; 0: it expects nothing
+                         */
+    double correlation; /* of expected and observed, over the steps */
+    double batch;       /* requests per step, mean over steps */
+    double spread;      /* most in flight on a worker over the mean, mean over
+                           decisions */
+    double wait_s;      /* open loop: mean wait for a worker with room */
+    double seconds;     /* of replayed time */
+    double n_band;      /* workers in the band, mean; 0: no band */
+    double similarity;  /* cosine with the chosen centroid, mean */
     uint64_t n_steps;
     uint64_t n_tokens;
 } akin_replay_result_t;

@@ -1,6 +1,8 @@
 /* Replay pool: decode workers and the recorded requests that run on them. */
 #include "routing/replay_pool.h"
 
+#include "ep/placement_choice.h"
+
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -12,7 +14,10 @@ akin_status_t akini_replay_pool_init(akini_replay_pool_t *pool,
     pool->workers = calloc(params->n_workers, sizeof(*pool->workers));
     pool->eligible = calloc(params->n_workers, sizeof(*pool->eligible));
     pool->active = calloc(params->set->n_words, sizeof(*pool->active));
-    if (pool->workers == NULL || pool->eligible == NULL || pool->active == NULL)
+    pool->rank_of =
+        calloc(params->set->shape.n_experts, sizeof(*pool->rank_of));
+    if (pool->workers == NULL || pool->eligible == NULL ||
+        pool->active == NULL || pool->rank_of == NULL)
         return AKIN_ERR_NOMEM;
     for (uint32_t w = 0; w < params->n_workers; w++)
         pool->workers[w].end_s = INFINITY;
@@ -27,6 +32,7 @@ void akini_replay_pool_cleanup(akini_replay_pool_t *pool)
     free(pool->workers);
     free(pool->eligible);
     free(pool->active);
+    free(pool->rank_of);
     free(pool->ended);
 }
 
@@ -96,6 +102,21 @@ uint32_t akini_replay_pool_first(const akini_replay_pool_t *pool)
     return first;
 }
 
+/* Experts of the busiest rank of each layer of the step, over the layers. */
+static uint32_t count_busiest(const akini_replay_pool_t *pool, uint32_t w)
+{
+    const akin_replay_set_t *set = pool->params->set;
+    const akin_placement_t *placement = &pool->params->placements[w];
+    uint32_t loads[AKIN_PLACEMENT_MAX_RANKS];
+    uint32_t busiest = 0;
+    for (uint32_t l = 0; l < set->shape.n_layers; l++)
+        busiest += akin_placement_choose(
+            akin_placement_layer(placement, l),
+            pool->active + (size_t)l * set->n_layer_words, set->shape.n_experts,
+            placement->n_ranks, pool->rank_of, loads);
+    return busiest;
+}
+
 void akini_replay_pool_start_step(akini_replay_pool_t *pool, uint32_t w,
                                   double now_s)
 {
@@ -120,6 +141,8 @@ void akini_replay_pool_start_step(akini_replay_pool_t *pool, uint32_t w,
     for (uint32_t j = 0; j < n_words; j++)
         distinct += (uint32_t)__builtin_popcountll(pool->active[j]);
     worker->distinct = distinct;
+    worker->busiest =
+        pool->params->placements == NULL ? distinct : count_busiest(pool, w);
     worker->end_s = now_s + akini_replay_pool_step_seconds(pool, w);
 }
 
@@ -147,6 +170,8 @@ double akini_replay_pool_step_seconds(const akini_replay_pool_t *pool,
                                       uint32_t w)
 {
     const akini_replay_worker_t *worker = &pool->workers[w];
-    return akin_cost_seconds(&pool->params->cost, worker->distinct,
+    const akin_placement_t *placements = pool->params->placements;
+    const uint32_t n_ranks = placements != NULL ? placements->n_ranks : 1;
+    return akin_cost_seconds(&pool->params->cost, n_ranks * worker->busiest,
                              worker->n_running);
 }

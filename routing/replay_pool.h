@@ -19,8 +19,10 @@ typedef struct akini_replay_worker {
     uint32_t n_running;
     uint32_t n_waiting; /* join at the next step */
     uint32_t capacity;
-    double end_s; /* of the step; infinite: idle */
-    double distinct;
+    double end_s;    /* of the step; infinite: idle */
+    double distinct; /* experts of the step, over the layers */
+    double busiest;  /* of the busiest rank of each layer */
+    double expected; /* of that by the policy */
 } akini_replay_worker_t;
 
 typedef struct akini_replay_pool {
@@ -28,6 +30,7 @@ typedef struct akini_replay_pool {
     akini_replay_worker_t *workers;
     uint8_t *eligible;            /* [n_workers] has room */
     uint64_t *active;             /* [n_words] union of a step */
+    uint8_t *rank_of;             /* [n_experts] scratch */
     akini_replay_member_t *ended; /* [n_ended] by the last step that ended */
     uint32_t n_ended;
     uint32_t ended_capacity;

@@ -64,6 +64,7 @@ static void fill_active(const akin_trace_t *trace, uint32_t record,
                         uint16_t *routes, uint64_t *active)
 {
     const akin_trace_shape_t *shape = akin_trace_shape(trace);
+    const uint32_t n_layer_words = n_words / shape->n_layers;
     for (uint32_t from = 0; from < n; from += CHUNK_ROWS) {
         uint32_t rows = n - from < CHUNK_ROWS ? n - from : CHUNK_ROWS;
         akin_trace_routes(trace, record, first + from, rows, routes);
@@ -72,8 +73,9 @@ static void fill_active(const akin_trace_t *trace, uint32_t record,
             uint64_t *words = active + (size_t)(from + row) * n_words;
             for (uint32_t l = 0; l < shape->n_layers; l++)
                 for (uint32_t k = 0; k < shape->top_k; k++) {
-                    size_t cell = (size_t)l * shape->n_experts + *next++;
-                    words[cell / 64] |= (uint64_t)1 << cell % 64;
+                    uint32_t expert = *next++;
+                    words[l * n_layer_words + expert / 64] |= UINT64_C(1)
+                                                              << expert % 64;
                 }
         }
     }
@@ -93,7 +95,8 @@ akin_status_t akin_replay_set_create(const akin_trace_t *trace,
         return status;
     const akin_trace_shape_t *shape = akin_trace_shape(trace);
     const size_t cells = (size_t)shape->n_layers * shape->n_experts;
-    const uint32_t n_words = (uint32_t)((cells + 63) / 64);
+    const uint32_t n_layer_words = (shape->n_experts + 63) / 64;
+    const uint32_t n_words = shape->n_layers * n_layer_words;
     const size_t active_bytes = sizes.n_decode * n_words * sizeof(uint64_t);
     const size_t count_bytes = 2 * cells * sizeof(uint16_t);
 
@@ -107,6 +110,7 @@ akin_status_t akin_replay_set_create(const akin_trace_t *trace,
         goto err_nomem;
     *set = (akin_replay_set_t){
         .shape = *shape,
+        .n_layer_words = n_layer_words,
         .n_words = n_words,
         .n_requests = sizes.n_requests,
         .requests = requests,

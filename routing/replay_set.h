@@ -21,10 +21,11 @@ typedef struct akin_replay_request {
     double arrival_s;              /* of the trace; negative: unknown */
 } akin_replay_request_t;
 
-/** Cell l x n_experts + e is bit (cell mod 64) of word cell / 64. */
+/** Expert e of layer l is bit e mod 64 of word l x n_layer_words + e / 64. */
 typedef struct akin_replay_set {
     akin_trace_shape_t shape;
-    uint32_t n_words; /* 64-bit words of a token's cells */
+    uint32_t n_layer_words; /* 64-bit words of a layer's experts */
+    uint32_t n_words;       /* of a token's cells */
     uint32_t n_requests;
     akin_replay_request_t *requests; /* [n_requests] in the trace's order */
     uint32_t n_short; /* records left out, for having too few rows */

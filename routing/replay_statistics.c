@@ -35,11 +35,26 @@ void akini_replay_statistics_decision(akini_replay_statistics_t *of,
 }
 
 void akini_replay_statistics_step(akini_replay_statistics_t *of,
-                                  const akin_policy_step_t *step)
+                                  const akini_replay_worker_t *worker)
 {
-    of->distinct += step->distinct;
-    of->n_tokens += step->batch;
+    of->distinct += worker->distinct;
+    of->busiest += worker->busiest;
+    of->expected += worker->expected;
+    of->busiest_squares += worker->busiest * worker->busiest;
+    of->expected_squares += worker->expected * worker->expected;
+    of->products += worker->expected * worker->busiest;
+    of->n_tokens += worker->n_running;
     of->n_steps++;
+}
+
+/* Pearson's, of what the policy expected of the busiest rank and what was. */
+static double correlation(const akini_replay_statistics_t *of)
+{
+    const double n = fmax((double)of->n_steps, 1.0);
+    double e = of->expected / n, b = of->busiest / n;
+    double variance =
+        (of->expected_squares / n - e * e) * (of->busiest_squares / n - b * b);
+    return variance > 0.0 ? (of->products / n - e * b) / sqrt(variance) : 0.0;
 }
 
 static int compare_doubles(const void *a, const void *b)
@@ -74,6 +89,9 @@ void akini_replay_statistics_result(akini_replay_statistics_t *of,
         .tpot_p95_s = percentile(of->tpots, n, 0.95),
         .tpot_p99_s = percentile(of->tpots, n, 0.99),
         .distinct = of->distinct / steps / (double)n_layers,
+        .busiest = of->busiest / steps / (double)n_layers,
+        .predicted = of->expected / steps / (double)n_layers,
+        .correlation = correlation(of),
         .batch = (double)of->n_tokens / steps,
         .spread = of->spread / decisions,
         .wait_s = of->wait_s / decisions,

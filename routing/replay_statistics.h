@@ -3,7 +3,7 @@
 #ifndef AKIN_ROUTING_REPLAY_STATISTICS_H
 #define AKIN_ROUTING_REPLAY_STATISTICS_H
 
-#include "routing/replay.h"
+#include "routing/replay_pool.h"
 
 typedef struct akini_replay_statistics {
     double *tpots; /* [n_tpots] s */
@@ -12,6 +12,11 @@ typedef struct akini_replay_statistics {
     uint64_t n_tokens;
     uint64_t n_decisions;
     double distinct; /* sums of these */
+    double busiest;
+    double expected;
+    double expected_squares;
+    double busiest_squares;
+    double products; /* of expected and busiest */
     double spread;
     double wait_s;
     double n_band;
@@ -29,8 +34,9 @@ void akini_replay_statistics_decision(akini_replay_statistics_t *of,
                                       const akin_policy_t *policy,
                                       uint32_t n_workers, uint32_t n_in_flight);
 
+/** A worker's step ended. */
 void akini_replay_statistics_step(akini_replay_statistics_t *of,
-                                  const akin_policy_step_t *step);
+                                  const akini_replay_worker_t *worker);
 
 /** Sorts the times.
  * \param[in]  n_layers

@@ -2,11 +2,15 @@
 #include "routing/replay_study.h"
 
 #include "base/rng.h"
+#include "routing/replay_placement.h"
 
 #include <math.h>
 #include <stdlib.h>
 
 enum { STREAM_SPLIT = 103 };
+
+/* Batch that a placement is made for where nothing says how many run. */
+#define OPEN_BATCH 16.0
 
 /* Passes over the measured requests, and warm-up in multiples of the requests
  * in flight, where nothing else is asked for. */
@@ -16,7 +20,9 @@ enum { STREAM_SPLIT = 103 };
 static int needs_fit(const akin_replay_study_params_t *params)
 {
     for (uint32_t c = 0; c < params->n_cases; c++)
-        if (akin_policy_needs_fit(params->cases[c].policy))
+        if (akin_policy_needs_fit(params->cases[c].policy) ||
+            (params->cases[c].placement != NULL &&
+             akin_replay_placement_needs_fit(params->cases[c].placement)))
             return 1;
     return 0;
 }
@@ -80,6 +86,39 @@ void akin_replay_study_set_sizes(akin_replay_study_params_t *params)
                                 : replay->n_workers * replay->in_flight);
 }
 
+static akin_status_t replay_case(const akin_replay_study_params_t *params,
+                                 const akin_replay_case_t *which,
+                                 const akin_fit_t *fit,
+                                 akin_replay_params_t *replay,
+                                 akin_replay_result_t *result_p,
+                                 akin_error_t *err)
+{
+    akin_placement_t *placements = NULL;
+    akin_status_t status = AKIN_OK;
+    if (which->placement != NULL) {
+        const akin_replay_placement_params_t place = {
+            .name = which->placement,
+            .fit = fit,
+            .n_workers = replay->n_workers,
+            .n_layers = params->set->shape.n_layers,
+            .n_experts = params->set->shape.n_experts,
+            .n_ranks = params->n_ranks,
+            .n_replicas = params->n_replicas,
+            .batch = replay->rate > 0.0 ? OPEN_BATCH : replay->in_flight,
+        };
+        status = akin_replay_placement_create(&place, &placements, err);
+    }
+    replay->policy = which->policy;
+    replay->tau = which->tau;
+    replay->pull = which->pull;
+    replay->fit = akin_policy_needs_fit(which->policy) ? fit : NULL;
+    replay->placements = placements;
+    if (status == AKIN_OK)
+        status = akin_replay_run(replay, result_p, err);
+    akin_replay_placement_destroy(placements, replay->n_workers);
+    return status;
+}
+
 static akin_status_t replay_cases(const akin_replay_study_params_t *params,
                                   const uint32_t *requests, uint32_t n_requests,
                                   const akin_fit_t *fit, uint32_t s,
@@ -92,12 +131,9 @@ static akin_status_t replay_cases(const akin_replay_study_params_t *params,
     replay.n_requests = n_requests;
     replay.seed = params->seed + s;
     for (uint32_t c = 0; c < params->n_cases; c++) {
-        replay.policy = params->cases[c].policy;
-        replay.tau = params->cases[c].tau;
-        replay.pull = params->cases[c].pull;
-        replay.fit = akin_policy_needs_fit(replay.policy) ? fit : NULL;
-        akin_status_t status = akin_replay_run(
-            &replay, &results[(size_t)c * params->n_seeds + s], err);
+        akin_status_t status =
+            replay_case(params, &params->cases[c], fit, &replay,
+                        &results[(size_t)c * params->n_seeds + s], err);
         if (status != AKIN_OK)
             return status;
         if (params->progress != NULL &&

@@ -15,6 +15,8 @@ typedef struct akin_replay_case {
     const char *policy;
     double tau;
     double pull;
+    const char *placement; /* of akin_replay_placement_names; NULL: workers of
+                              one rank */
 } akin_replay_case_t;
 
 typedef struct akin_replay_study_params {
@@ -31,6 +33,8 @@ typedef struct akin_replay_study_params {
     const akin_fit_t *fit; /* use this one instead and measure all; NULL: fit
                               each split */
     akin_fit_variant_t variant;
+    uint32_t n_ranks;            /* of the cases with a placement */
+    uint32_t n_replicas;         /* extra slots per layer, likewise */
     akin_replay_params_t replay; /* workers, load, step; the rest is set */
     /** Called after every replay; may be NULL. Non-zero: stop. */
     int (*progress)(void *arg, uint32_t n_done, uint32_t n_total);

@@ -4,11 +4,11 @@
 
 #include <string.h>
 
-/* 96 cells: a token takes two words. */
+/* 96 cells, and a word for each layer. */
 static const akin_trace_shape_t shape = {
     .n_layers = 3, .n_experts = 32, .top_k = 4};
 
-enum { CELLS = 96, TOP = 3 * 4 };
+enum { LAYERS = 3, CELLS = 96, TOP = 3 * 4 };
 
 /* Check a request of the set against the rows that the trace gives. */
 static void check_request(const replay_bed_t *bed,
@@ -22,16 +22,19 @@ static void check_request(const replay_bed_t *bed,
     CU_ASSERT_EQUAL_FATAL(r->n_prompt + r->n_decode, record->n_tokens);
     for (uint32_t t = 0; t < record->n_tokens; t++) {
         uint16_t row[TOP];
-        uint64_t words[2] = {0};
+        /* A layer begins with a word of its own. */
+        uint64_t words[LAYERS] = {0};
         akin_trace_routes(bed->trace, r->record, t, 1, row);
         for (uint32_t i = 0; i < TOP; i++) {
             uint32_t cell = i / shape.top_k * shape.n_experts + row[i];
             counts[t >= n_prompt][cell]++;
-            words[cell / 64] |= (uint64_t)1 << cell % 64;
+            words[i / shape.top_k] |= (uint64_t)1 << row[i];
         }
         if (t >= n_prompt)
-            CU_ASSERT_EQUAL(
-                memcmp(words, r->active + (size_t)2 * (t - n_prompt), 16), 0);
+            CU_ASSERT_EQUAL(memcmp(words,
+                                   r->active + (size_t)LAYERS * (t - n_prompt),
+                                   sizeof(words)),
+                            0);
     }
     CU_ASSERT_EQUAL(memcmp(counts[0], r->prompt_counts, sizeof(counts[0])), 0);
     CU_ASSERT_EQUAL(memcmp(counts[1], r->decode_counts, sizeof(counts[1])), 0);
@@ -50,7 +53,8 @@ static void test_counts(void)
     };
     replay_bed_t bed;
     replay_bed_init_set(&bed, &shape, requests, 6);
-    CU_ASSERT_EQUAL(bed.set->n_words, 2);
+    CU_ASSERT_EQUAL(bed.set->n_words, LAYERS);
+    CU_ASSERT_EQUAL(bed.set->n_layer_words, 1);
     CU_ASSERT_EQUAL(bed.set->n_short, 0);
     for (uint32_t i = 0; i < 6; i++) {
         CU_ASSERT_EQUAL_FATAL(bed.set->requests[i].record, i);

@@ -1,6 +1,7 @@
 /* mpirun: the command line, the environment, and passing signals on. */
 #include "launch/mpirun.h"
 
+#include "base/clock.h"
 #include "launch/command.h"
 #include "net/boot.h"
 
@@ -108,6 +109,10 @@ static void become_mpirun(const akin_mpirun_t *command, pid_t launcher,
     akin_boot_set_environment();
     for (size_t i = 0; i < N_ENVIRONMENT; i++)
         (void)setenv(environment[i][0], environment[i][1], 0);
+    char start[24];
+    (void)snprintf(start, sizeof(start), "%lld",
+                   (long long)akin_clock_now_ns());
+    (void)setenv("AKIN_START_NS", start, 1);
     if (isatty(STDERR_FILENO)) {
         const char *tty = ttyname(STDERR_FILENO);
         if (tty != NULL)

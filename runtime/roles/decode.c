@@ -205,8 +205,7 @@ static void on_finished(akin_worker_t *w, akin_stepper_job_t *job)
     akin_message_tokens_t m = {.tokens = d->out};
     akin_worker_report(w, job, &m.step);
     if (job->status != AKIN_OK) {
-        akin_worker_fail(w, job->status, "a step came to no end: %s",
-                         akin_status_string(job->status));
+        akin_worker_fail_step(w, job->status);
         return;
     }
     for (uint32_t i = 0; i < job->n_rows; i++) {

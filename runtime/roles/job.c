@@ -108,6 +108,13 @@ static akin_status_t check(const akin_config_t *config, const akin_job_t *job,
                               "32 or 64",
                               akin_config_origin(config, "kv.block_tokens"),
                               job->block_tokens);
+    if (job->n_replicas > 0 && job->ep == 1 && job->prefill_ep == 1)
+        return akin_error_set(err, AKIN_ERR_CONFIG,
+                              "%s: ep.replicas is %u, but workers of one rank "
+                              "hold every expert: leave it at 0 or raise "
+                              "roles.ep",
+                              akin_config_origin(config, "ep.replicas"),
+                              job->n_replicas);
     if (akin_config_int(config, "roles.spare") != 0)
         return akin_error_set(err, AKIN_ERR_CONFIG,
                               "%s: roles.spare: this version has no spare "
@@ -196,4 +203,19 @@ uint32_t akin_job_n_decode_ranks(const akin_job_t *job)
 uint32_t akin_job_n_ranks(const akin_job_t *job)
 {
     return 1 + akin_job_n_prefill_ranks(job) + akin_job_n_decode_ranks(job);
+}
+
+akin_job_place_t akin_job_place(const akin_job_t *job, uint32_t rank)
+{
+    const uint32_t n_prefill = akin_job_n_prefill_ranks(job);
+    if (rank == 0)
+        return (akin_job_place_t){.n_ranks = 1};
+    const int is_prefill = rank <= n_prefill;
+    const uint32_t start = is_prefill ? 1 : 1 + n_prefill;
+    const uint32_t n_ranks = is_prefill ? job->prefill_ep : job->ep;
+    const uint32_t worker = (rank - start) / n_ranks;
+    return (akin_job_place_t){.is_prefill = is_prefill,
+                              .worker = worker,
+                              .first = start + worker * n_ranks,
+                              .n_ranks = n_ranks};
 }

@@ -72,6 +72,16 @@ typedef struct akin_job {
 akin_status_t akin_job_read(const akin_config_t *config, akin_job_t *job_p,
                             akin_error_t *err) AKIN_MUST_CHECK;
 
+/** A rank's place in the job. */
+typedef struct akin_job_place {
+    int is_prefill;
+    uint32_t worker;  /* its worker, among those of its role */
+    uint32_t first;   /* first rank of the worker, its leader */
+    uint32_t n_ranks; /* of the worker; 1 for the router */
+} akin_job_place_t;
+
+akin_job_place_t akin_job_place(const akin_job_t *job, uint32_t rank);
+
 /** Ranks of all prefill workers; they come behind the router's. */
 uint32_t akin_job_n_prefill_ranks(const akin_job_t *job);
 /** Ranks of all decode workers; they come last. */

@@ -2,6 +2,8 @@
  * decode workers. */
 #include "roles/job_fit.h"
 
+#include "roles/job_ep.h"
+
 #include <math.h>
 #include <string.h>
 
@@ -31,10 +33,11 @@ akin_status_t akin_job_fit_check(const akin_job_t *job, akin_error_t *err)
 {
     akin_model_config_t model;
     akin_fit_t fit;
-    if (job->fit_path[0] == '\0' ||
-        akin_model_config_read(job->model_path, &model, NULL) != AKIN_OK)
+    if (akin_model_config_read(job->model_path, &model, NULL) != AKIN_OK)
         return AKIN_OK;
     akin_status_t status = akin_job_fit_read(job, &model, &fit, err);
+    if (status == AKIN_OK)
+        status = akin_job_ep_check(job, &model, &fit, err);
     akin_fit_cleanup(&fit);
     return status;
 }

@@ -29,9 +29,10 @@ akin_status_t akin_job_fit_read(const akin_job_t *job,
                                 akin_error_t *err) AKIN_MUST_CHECK;
 
 /**
- * The same, with the model's own config.json and without keeping the fit: for
- * whoever starts the ranks, so that a mistake shows before they are there. A
- * model that cannot be read here is left to them.
+ * The same and akin_job_ep_check(), with the model's own config.json and
+ * without keeping the fit: for whoever starts the ranks, so that a mistake
+ * shows before they are there. A model that cannot be read here is left to
+ * them.
  */
 akin_status_t akin_job_fit_check(const akin_job_t *job,
                                  akin_error_t *err) AKIN_MUST_CHECK;

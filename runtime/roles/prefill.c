@@ -326,9 +326,8 @@ static void on_finished(akin_worker_t *w, akin_stepper_job_t *job)
     akin_message_step_t step;
     akin_worker_report(w, job, &step);
     /* The router starts the prompts again elsewhere. */
-    if (job->status == AKIN_ERR_PEER || job->status == AKIN_ERR_TIMEOUT) {
-        akin_worker_fail(w, job->status, "a step came to no end: %s",
-                         akin_status_string(job->status));
+    if (job->status != AKIN_OK && w->ep_group != NULL) {
+        akin_worker_fail_step(w, job->status);
         return;
     }
     akin_message_pack_step(&w->packer, &step);

@@ -1,11 +1,13 @@
 /* Rank: start-up, which every rank goes through in step, then the role. */
 #include "roles/rank.h"
 
+#include "base/clock.h"
 #include "base/log.h"
 #include "base/thread.h"
 #include "math/kernels.h"
 #include "net/boot.h"
 #include "roles/job_fit.h"
+#include "roles/rank_ep.h"
 #include "roles/worker.h"
 
 #include <limits.h>
@@ -37,12 +39,14 @@ typedef struct rank {
     akin_model_config_t model;
     akin_tokenizer_t *tokenizer;
     akin_fit_t fit;
+    akini_rank_ep_t ep;
     akin_router_t *router;
     akin_engine_t *engine;
     akin_kv_layout_t layout;
     akin_kv_view_t view;
     akin_net_t *net;
     akin_worker_t worker;
+    int64_t start_ns;
     akin_error_t err;
 } rank_t;
 
@@ -102,13 +106,13 @@ static akin_status_t take_role(rank_t *r)
     if (akin_boot_size(r->boot) != n_ranks)
         return akin_error_set(
             &r->err, AKIN_ERR_CONFIG,
-            "the job has %u ranks (1 router, %u prefill, %u decode), but it "
-            "was started with %u: use mpirun -n %u",
-            n_ranks, r->job.n_prefill * r->job.ep, r->job.n_decode * r->job.ep,
-            akin_boot_size(r->boot), n_ranks);
+            "the job has %u ranks (1 router, %u x %u prefill, %u x %u decode), "
+            "but it was started with %u: use mpirun -n %u",
+            n_ranks, r->job.n_prefill, r->job.prefill_ep, r->job.n_decode,
+            r->job.ep, akin_boot_size(r->boot), n_ranks);
     if (r->number == AKIN_ROUTER_RANK)
         r->role = ROLE_ROUTER;
-    else if (r->number <= r->job.n_prefill * r->job.ep)
+    else if (r->number <= akin_job_n_prefill_ranks(&r->job))
         r->role = ROLE_PREFILL;
     else
         r->role = ROLE_DECODE;
@@ -141,18 +145,24 @@ static int n_threads(const rank_t *r)
     return n > 0 ? n : 1;
 }
 
+/* Which rank holds which experts; rank 0 knows the model and the fit. */
+static akin_status_t place_experts(rank_t *r)
+{
+    akin_status_t status = AKIN_OK;
+    if (r->role == ROLE_ROUTER) {
+        status = akin_model_config_read(r->job.model_path, &r->model, &r->err);
+        if (status == AKIN_OK)
+            status = akin_job_fit_read(&r->job, &r->model, &r->fit, &r->err);
+    }
+    return akini_rank_ep_place(&r->ep, r->boot, &r->job, &r->model, &r->fit,
+                               status, &r->err);
+}
+
 static akin_status_t load_router(rank_t *r)
 {
     char path[PATH_MAX];
-    akin_status_t status =
-        akin_model_config_read(r->job.model_path, &r->model, &r->err);
-    if (status != AKIN_OK)
-        return status;
-    status = akin_job_fit_read(&r->job, &r->model, &r->fit, &r->err);
-    if (status != AKIN_OK)
-        return status;
     (void)snprintf(path, sizeof(path), "%s/tokenizer.json", r->job.model_path);
-    status = akin_tokenizer_load(path, &r->tokenizer, &r->err);
+    akin_status_t status = akin_tokenizer_load(path, &r->tokenizer, &r->err);
     if (status == AKIN_OK &&
         akin_tokenizer_size(r->tokenizer) > r->model.vocab_size)
         status = akin_error_set(&r->err, AKIN_ERR_FORMAT,
@@ -171,6 +181,7 @@ static akin_status_t load_worker(rank_t *r)
         .kernel = r->kernels->name,
         .n_threads = n_threads(r),
         .max_rows = is_prefill ? r->job.chunk_tokens : r->job.max_batch,
+        .group = r->ep.group,
     };
     akin_status_t status =
         akin_engine_load(r->job.engine, &params, &r->engine, &r->err);
@@ -222,6 +233,7 @@ static akin_status_t load(rank_t *r)
             .model = &r->model,
             .tokenizer = r->tokenizer,
             .fit = r->fit.n_clusters > 0 ? &r->fit : NULL,
+            .placements = r->ep.placements.decode,
             .layout = &r->layout,
             .n_slots = r->view.n_slots,
             .kernel = r->kernels->name,
@@ -250,6 +262,7 @@ static akin_status_t create_net(rank_t *r)
     if (status != AKIN_OK || is_router)
         return status;
     r->view.base = akin_net_slab(r->net);
+    const akin_job_place_t place = akin_job_place(&r->job, r->number);
     r->worker = (akin_worker_t){
         .job = &r->job,
         .rank = r->number,
@@ -258,6 +271,8 @@ static akin_status_t create_net(rank_t *r)
         .count_routes = r->role == ROLE_DECODE,
         .net = r->net,
         .engine = r->engine,
+        .ep_group = r->ep.group,
+        .group = {.n_ranks = place.n_ranks, .leader = place.first},
         .model = &r->model,
         .view = &r->view,
     };
@@ -269,15 +284,20 @@ static akin_status_t create_net(rank_t *r)
     return status;
 }
 
-/* The router talks with all; prefill and decode ranks with each other. */
+/* The router talks with all, prefill ranks with decode ranks, and the leader of
+ * a worker with its other ranks. Those swap rows by other ways. */
 static int is_peer(const rank_t *r, uint32_t rank)
 {
-    const uint32_t n_prefill = r->job.n_prefill * r->job.ep;
     if (rank == r->number)
         return 0;
     if (rank == AKIN_ROUTER_RANK || r->role == ROLE_ROUTER)
         return 1;
-    return (rank <= n_prefill) != (r->number <= n_prefill);
+    const akin_job_place_t own = akin_job_place(&r->job, r->number);
+    const akin_job_place_t other = akin_job_place(&r->job, rank);
+    if (own.is_prefill != other.is_prefill)
+        return 1;
+    return own.first == other.first &&
+           (rank == own.first || r->number == own.first);
 }
 
 static akin_status_t wire_up(rank_t *r)
@@ -313,10 +333,20 @@ static akin_status_t start(rank_t *r)
     if (status == AKIN_OK)
         status = agree_on_kernels(r);
     if (status == AKIN_OK)
+        status = place_experts(r);
+    if (status == AKIN_OK)
+        status = akini_rank_ep_join(&r->ep, r->boot, &r->job, &r->err);
+    if (status == AKIN_OK)
         status = load(r);
     if (status == AKIN_OK)
         status = wire_up(r);
     return status;
+}
+
+static int keeps_mpi(const rank_t *r)
+{
+    return (r->job.ep > 1 || r->job.prefill_ep > 1) &&
+           strcmp(r->job.exchange, "mpi") == 0;
 }
 
 static void release(rank_t *r)
@@ -325,21 +355,55 @@ static void release(rank_t *r)
     akin_router_destroy(r->router);
     akin_kv_cache_destroy(r->worker.cache);
     akin_engine_destroy(r->engine);
+    akini_rank_ep_leave(&r->ep);
     akin_tokenizer_destroy(r->tokenizer);
     akin_fit_cleanup(&r->fit);
     akin_config_destroy(r->config);
+}
+
+/* Seconds since the launcher began, or else since this process did. */
+static double start_seconds(const rank_t *r)
+{
+    const char *text = getenv("AKIN_START_NS");
+    const int64_t now = akin_clock_now_ns();
+    int64_t start = text != NULL ? strtoll(text, NULL, 10) : r->start_ns;
+    /* A launcher on another host has another clock. */
+    if (start <= 0 || start > r->start_ns)
+        start = r->start_ns;
+    return (double)(now - start) / (double)AKIN_NS_PER_S;
+}
+
+static void say_workers(char *text, size_t bytes, uint32_t n, uint32_t ep)
+{
+    if (ep == 1)
+        (void)snprintf(text, bytes, "%u", n);
+    else
+        (void)snprintf(text, bytes, "%u x %u", n, ep);
 }
 
 /* What all ranks have agreed on, before the work begins. */
 static void say_what_runs(const rank_t *r)
 {
     const akin_job_t *job = &r->job;
+    char prefill[32], decode[32];
+    say_workers(prefill, sizeof(prefill), job->n_prefill, job->prefill_ep);
+    say_workers(decode, sizeof(decode), job->n_decode, job->ep);
     (void)fprintf(stderr,
-                  "akin: 1 router, %u prefill and %u decode ranks, kernel %s "
-                  "on all, %u KV blocks of %u tokens each, routing %s\n",
-                  job->n_prefill * job->ep, job->n_decode * job->ep,
-                  r->kernels->name, r->view.n_slots, job->block_tokens,
-                  job->decode_policy);
+                  "akin: 1 router, %s prefill and %s decode ranks, kernel %s "
+                  "on all, %u KV blocks of %u tokens each, routing %s, ready "
+                  "in %.1f s\n",
+                  prefill, decode, r->kernels->name, r->view.n_slots,
+                  job->block_tokens, job->decode_policy, start_seconds(r));
+    if (job->ep == 1 && job->prefill_ep == 1)
+        return;
+    (void)fprintf(stderr,
+                  "akin: experts placed by %s, %u replicas in a layer, "
+                  "exchange %s\n",
+                  akin_job_placement_name(job, &r->fit), job->n_replicas,
+                  job->exchange);
+    if (keeps_mpi(r))
+        (void)fprintf(stderr, "akin: MPI stays up for the exchange: the death "
+                              "of a rank ends the job\n");
 }
 
 static int run_role(rank_t *r)
@@ -357,7 +421,8 @@ static int run_role(rank_t *r)
                                      : akin_decode_run(&r->worker);
     if (status != AKIN_OK)
         AKIN_LOG(ROLES, ERROR, "this worker ends: %s",
-                 akin_status_string(status));
+                 r->worker.error.text[0] != '\0' ? r->worker.error.text
+                                                 : akin_status_string(status));
     return status == AKIN_OK ? 0 : EXIT_FAILED;
 }
 
@@ -386,8 +451,11 @@ int akin_rank_run(const akin_rank_params_t *params)
         return EXIT_FAILED;
     }
     r.number = akin_boot_rank(r.boot);
+    r.start_ns = akin_clock_now_ns();
     status = start(&r);
-    akin_boot_finish(r.boot);
+    const int is_up = status == AKIN_OK && keeps_mpi(&r);
+    if (!is_up)
+        akin_boot_finish(r.boot);
     int code;
     if (status == AKIN_OK) {
         AKIN_LOG(ROLES, INFO, "%s: kernel path %s, which every rank has",
@@ -404,5 +472,9 @@ int akin_rank_run(const akin_rank_params_t *params)
         code = 0; /* every rank has agreed to end; rank 0 says why */
     }
     release(&r);
+    /* Else MPI's own end would wait for ranks that do not come, and mpirun is
+     * to see the loss. */
+    if (is_up && (r.number == AKIN_ROUTER_RANK || code == 0))
+        akin_boot_finish(r.boot);
     return code;
 }

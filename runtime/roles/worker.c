@@ -25,6 +25,14 @@ void akin_worker_fail(akin_worker_t *worker, akin_status_t status,
     va_end(args);
 }
 
+void akin_worker_fail_step(akin_worker_t *worker, akin_status_t status)
+{
+    const char *why =
+        worker->ep_group != NULL ? akin_ep_group_error(worker->ep_group) : NULL;
+    akin_worker_fail(worker, status, "a step failed: %s",
+                     why != NULL ? why : akin_status_string(status));
+}
+
 void akin_worker_send(akin_worker_t *worker, uint32_t rank,
                       akin_message_type_t type)
 {

@@ -47,6 +47,7 @@ struct akin_worker {
     int count_routes;    /* the engine thread counts the experts chosen */
     akin_net_t *net;
     akin_engine_t *engine;
+    akin_ep_group_t *ep_group; /* the engine's; NULL: all experts are here */
     const akin_model_config_t *model;
     const akin_kv_view_t *view; /* over the net's slab */
     akin_kv_cache_t *cache;
@@ -90,6 +91,9 @@ void akin_worker_send_routes(akin_worker_t *worker, uint64_t id, uint32_t first,
 void akin_worker_fail(akin_worker_t *worker, akin_status_t status,
                       const char *format, ...)
     __attribute__((format(printf, 3, 4)));
+
+/** The engine's step came to no end; tells which rank is at fault. */
+void akin_worker_fail_step(akin_worker_t *worker, akin_status_t status);
 
 /** Report of a step that just ended, with the idle time before it. */
 void akin_worker_report(akin_worker_t *worker, const akin_stepper_job_t *job,

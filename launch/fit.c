@@ -2,6 +2,7 @@
 #include "launch/command.h"
 #include "launch/fit_print.h"
 #include "launch/trace_command.h"
+#include "routing/fit_placement.h"
 
 #include <argp.h>
 #include <stdio.h>
@@ -13,19 +14,41 @@ typedef struct options {
     const char *show_path;
     uint32_t n_workers;
     const char *variant;
+    uint32_t n_ranks;
+    uint32_t n_replicas;
+    double batch;
+    akin_placement_kind_t placement;
     uint64_t seed;
     uint32_t prompt_tokens;
     uint32_t min_tokens;
     int json;
 } options_t;
 
-enum { OPT_VARIANT = 256, OPT_SEED, OPT_PROMPT, OPT_MIN, OPT_SHOW, OPT_JSON };
+enum {
+    OPT_VARIANT = 256,
+    OPT_EP,
+    OPT_REPLICAS,
+    OPT_PLACEMENT,
+    OPT_BATCH,
+    OPT_SEED,
+    OPT_PROMPT,
+    OPT_MIN,
+    OPT_SHOW,
+    OPT_JSON
+};
 
 static const struct argp_option arguments[] = {
     {"output", 'o', "FIT", 0, "Fit file to write", 0},
     {"workers", 'K', "W", 0, "Decode workers, one cluster each", 0},
     {"variant", OPT_VARIANT, "auto|count|count_idf", 0,
      "Form of the signatures; auto tries both on requests held out (auto)", 0},
+    {"ep", OPT_EP, "R", 0,
+     "Expert-parallel ranks per worker: place the experts of each, too", 0},
+    {"replicas", OPT_REPLICAS, "N", 0,
+     "Slots of every layer beyond one per expert (0)", 0},
+    {"placement", OPT_PLACEMENT, "linear|round-robin|eplb|activation", 0,
+     "How experts are placed (activation)", 0},
+    {"batch", OPT_BATCH, "B", 0, "Usual requests of a decode step (16)", 0},
     {"seed", OPT_SEED, "S", 0, "Of pairs, clusters and splits (0)", 0},
     {"prompt-tokens", OPT_PROMPT, "N", 0,
      "First rows that stand in for the prompt of requests that know none", 0},
@@ -43,8 +66,19 @@ static void check_options(const options_t *o, const struct argp_state *state)
         argp_error(state, "no trace: name its index; akin calibrate makes one");
     if (o->fit_path == NULL)
         argp_error(state, "no output: name it with -o FIT");
+    if (o->n_ranks == 1 && o->n_replicas > 0)
+        argp_error(state, "--replicas are for workers of several ranks: give "
+                          "--ep, too");
     if (o->n_workers == 0)
         argp_error(state, "how many decode workers? give them with -K");
+}
+
+static void parse_placement(const char *arg, options_t *o,
+                            const struct argp_state *state)
+{
+    akin_error_t err = {{0}};
+    if (akin_placement_kind_find(arg, &o->placement, &err) != AKIN_OK)
+        argp_error(state, "--placement: %s", err.text);
 }
 
 static error_t parse_option(int key, char *arg, struct argp_state *state)
@@ -64,6 +98,21 @@ static error_t parse_option(int key, char *arg, struct argp_state *state)
             argp_error(state,
                        "--variant %s: auto, count or count_idf is needed", arg);
         o->variant = arg;
+        break;
+    case OPT_EP:
+        o->n_ranks = (uint32_t)akin_trace_parse_number(
+            "--ep", arg, 1, AKIN_PLACEMENT_MAX_RANKS, state);
+        break;
+    case OPT_REPLICAS:
+        o->n_replicas = (uint32_t)akin_trace_parse_number("--replicas", arg, 0,
+                                                          65536, state);
+        break;
+    case OPT_PLACEMENT:
+        parse_placement(arg, o, state);
+        break;
+    case OPT_BATCH:
+        o->batch =
+            (double)akin_trace_parse_number("--batch", arg, 1, 65536, state);
         break;
     case OPT_SEED:
         o->seed = akin_trace_parse_number("--seed", arg, 0, INT64_MAX, state);
@@ -105,9 +154,9 @@ static int show(const options_t *o)
         return akin_command_fail(status, &err);
     int code = AKIN_EXIT_OK;
     if (o->json)
-        code = akin_command_print_json(akin_fit_show_json(&fit));
+        code = akin_command_print_json(akin_fit_show_json(&fit, o->batch));
     else
-        akin_fit_show_print(o->show_path, &fit);
+        akin_fit_show_print(o->show_path, &fit, o->batch);
     akin_fit_cleanup(&fit);
     return code;
 }
@@ -131,6 +180,14 @@ static akin_status_t make(const options_t *o, const akin_trace_t *trace,
         .cost = cost.line,
     };
     akin_status_t status = akin_fit_auto(&params, fit, report, err);
+    const akin_fit_placement_params_t place = {
+        .kind = o->placement,
+        .n_ranks = o->n_ranks,
+        .n_replicas = o->n_replicas,
+        .batch = o->batch,
+    };
+    if (status == AKIN_OK && o->n_ranks > 1)
+        status = akin_fit_place(fit, &place, err);
     if (status == AKIN_OK)
         status = akin_fit_write(fit, o->fit_path, err);
     return status;
@@ -190,7 +247,12 @@ int akin_command_fit(int argc, char **argv)
         NULL,
         NULL,
         NULL};
-    options_t o = {.variant = "auto"};
+    options_t o = {
+        .variant = "auto",
+        .n_ranks = 1,
+        .batch = 16.0,
+        .placement = AKIN_PLACEMENT_ACTIVATION,
+    };
     if (argp_parse(&argp, argc, argv, 0, NULL, &o) != 0)
         return AKIN_EXIT_USAGE;
     return o.show_path != NULL ? show(&o) : fit_trace(&o);

@@ -1,6 +1,8 @@
 /* fit: how its outcome is told. */
 #include "launch/fit_print.h"
 
+#include "ep/placement_load.h"
+
 #include <jansson.h>
 #include <math.h>
 #include <stdio.h>
@@ -160,7 +162,77 @@ json_t *akin_fit_json(const akin_fit_outcome_t *o)
         "seconds", r->seconds);
 }
 
-void akin_fit_show_print(const char *path, const akin_fit_t *fit)
+/* Expected experts per layer of the busiest rank of worker k, under a
+ * placement of that kind; NaN: there is none. */
+static double other_load(const akin_fit_t *fit, uint32_t k,
+                         akin_placement_kind_t kind, double batch)
+{
+    const size_t cells = (size_t)fit->n_layers * fit->n_experts;
+    const akin_placement_params_t params = {
+        .kind = kind,
+        .n_layers = fit->n_layers,
+        .n_experts = fit->n_experts,
+        .n_ranks = fit->placements[k].n_ranks,
+        .n_replicas = fit->placements[k].n_replicas,
+        .rates = fit->pbar + k * cells,
+        .batch = batch,
+    };
+    akin_placement_t placement;
+    akin_error_t err;
+    if (akin_placement_make(&params, &placement, &err) != AKIN_OK)
+        return NAN;
+    double load =
+        akin_placement_predict(&placement, fit->pbar + k * cells, batch);
+    akin_placement_cleanup(&placement);
+    return load / fit->n_layers;
+}
+
+static double own_load(const akin_fit_t *fit, uint32_t k, double batch)
+{
+    const size_t cells = (size_t)fit->n_layers * fit->n_experts;
+    return akin_placement_predict(&fit->placements[k], fit->pbar + k * cells,
+                                  batch) /
+           fit->n_layers;
+}
+
+static void print_placements(const akin_fit_t *fit, double batch)
+{
+    if (fit->placements == NULL)
+        return;
+    (void)printf("placement     %u ranks per worker, %u replica slots per "
+                 "layer\n",
+                 fit->placements[0].n_ranks, fit->placements[0].n_replicas);
+    if (fit->pbar == NULL)
+        return;
+    (void)printf("expected experts per layer of the busiest rank, %g requests "
+                 "per step\n  worker   fit  linear  eplb\n",
+                 batch);
+    for (uint32_t k = 0; k < fit->n_clusters; k++)
+        (void)printf("  %6u %5.2f   %5.2f %5.2f\n", k, own_load(fit, k, batch),
+                     other_load(fit, k, AKIN_PLACEMENT_LINEAR, batch),
+                     other_load(fit, k, AKIN_PLACEMENT_EPLB, batch));
+}
+
+static json_t *placements_json(const akin_fit_t *fit, double batch)
+{
+    if (fit->placements == NULL)
+        return json_null();
+    json_t *workers = json_array();
+    for (uint32_t k = 0; k < fit->n_clusters && fit->pbar != NULL; k++)
+        (void)json_array_append_new(
+            workers,
+            json_pack("{s:f, s:o, s:o}", "busiest_rank_experts",
+                      own_load(fit, k, batch), "linear",
+                      real(other_load(fit, k, AKIN_PLACEMENT_LINEAR, batch)),
+                      "eplb",
+                      real(other_load(fit, k, AKIN_PLACEMENT_EPLB, batch))));
+    return json_pack("{s:I, s:I, s:f, s:o}", "ranks",
+                     (json_int_t)fit->placements[0].n_ranks, "replicas",
+                     (json_int_t)fit->placements[0].n_replicas, "batch", batch,
+                     "workers", workers);
+}
+
+void akin_fit_show_print(const char *path, const akin_fit_t *fit, double batch)
 {
     (void)printf("%s: %s, %u workers, %u of %u layers x %u experts", path,
                  variant_names[fit->variant], fit->n_clusters, fit->n_masked,
@@ -178,12 +250,13 @@ void akin_fit_show_print(const char *path, const akin_fit_t *fit)
     for (uint32_t i = 0; i < fit->n_masked; i++)
         (void)printf(" %u", fit->layers[i]);
     (void)printf("\n");
+    print_placements(fit, batch);
     for (uint32_t i = 0; i < fit->n_domains; i++)
         (void)printf("domain        %s: %u requests\n", fit->domains[i].name,
                      fit->domains[i].n_requests);
 }
 
-json_t *akin_fit_show_json(const akin_fit_t *fit)
+json_t *akin_fit_show_json(const akin_fit_t *fit, double batch)
 {
     json_t *layers = json_array();
     for (uint32_t i = 0; i < fit->n_masked; i++)
@@ -196,12 +269,12 @@ json_t *akin_fit_show_json(const akin_fit_t *fit)
             json_integer((json_int_t)fit->domains[i].n_requests));
     return json_pack(
         "{s:s?, s:s, s:I, s:I, s:I, s:I, s:I, s:I, s:o, s:o, s:o, s:b, s:o, "
-        "s:o}",
+        "s:o, s:o}",
         "model", fit->model, "variant", variant_names[fit->variant], "workers",
         (json_int_t)fit->n_clusters, "layers", (json_int_t)fit->n_layers,
         "experts", (json_int_t)fit->n_experts, "top_k", (json_int_t)fit->top_k,
         "requests", (json_int_t)fit->n_requests, "seed", (json_int_t)fit->seed,
         "rho", real(fit->rho), "tau", real(fit->tau), "pull", real(fit->pull),
         "has_decode_rates", fit->pbar != NULL, "layer_mask", layers, "domains",
-        domains);
+        domains, "placement", placements_json(fit, batch));
 }

@@ -21,8 +21,9 @@ typedef struct akin_fit_outcome {
 void akin_fit_print(const akin_fit_outcome_t *outcome);
 struct json_t *akin_fit_json(const akin_fit_outcome_t *outcome);
 
-/** What is in a fit file. */
-void akin_fit_show_print(const char *path, const akin_fit_t *fit);
-struct json_t *akin_fit_show_json(const akin_fit_t *fit);
+/** What is in a fit file; the loads of ranks are those of steps with `batch`
+ * requests. */
+void akin_fit_show_print(const char *path, const akin_fit_t *fit, double batch);
+struct json_t *akin_fit_show_json(const akin_fit_t *fit, double batch);
 
 #endif

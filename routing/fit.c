@@ -16,6 +16,9 @@ void akin_fit_cleanup(akin_fit_t *fit)
     free(fit->idf);
     free(fit->centroids);
     free(fit->pbar);
+    for (uint32_t k = 0; fit->placements != NULL && k < fit->n_clusters; k++)
+        akin_placement_cleanup(&fit->placements[k]);
+    free(fit->placements);
     akin_decode_map_cleanup(&fit->decode_map);
     memset(fit, 0, sizeof(*fit));
 }

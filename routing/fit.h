@@ -4,6 +4,7 @@
 #define AKIN_ROUTING_FIT_H
 
 #include "base/error.h"
+#include "ep/placement.h"
 #include "routing/decode_map.h"
 #include "routing/signature.h"
 
@@ -43,6 +44,8 @@ typedef struct akin_fit {
     float *pbar;      /* [n_clusters][n_layers][n_experts] mean chance that a
                          decode token activates the expert; or NULL */
     akin_decode_map_t decode_map; /* of the same shape; may be empty */
+    akin_placement_t *placements; /* [n_clusters] of workers of several ranks,
+                                     alike in ranks and replicas; or NULL */
     double rho;                   /* of the signatures; NaN: unknown */
     double tau;                   /* chosen by replay; NaN: none was */
     double pull;                  /* likewise */
@@ -64,11 +67,11 @@ akin_signature_form_t akin_fit_form(const akin_fit_t *fit);
  * Read a fit file: JSON in the format of the ELDR artifact
  * (arXiv 2607.00466), whose keys are `L`, `e`, `k`, `layer_mask`, `variant`,
  * `sig_idf`, `centroids`, `seed`, `fit_peak_rho`; ours adds `top_k`, `tau`,
- * `pull`, `pbar`, `domains` and `decode_map`. Layers rise in the mask, none
- * twice, as the artifact has it; `sig_idf` holds the masked layers alone and
- * becomes 0 elsewhere. Centroids whose length is within 0.001 of 1 are scaled
- * to 1. Unknown keys are passed over, save those that change the meaning of a
- * signature.
+ * `pull`, `pbar`, `domains`, `decode_map` and `placement`. Layers rise in the
+ * mask, none twice, as the artifact has it; `sig_idf` holds the masked layers
+ * alone and becomes 0 elsewhere. Centroids whose length is within 0.001 of 1
+ * are scaled to 1. Unknown keys are passed over, save those that change the
+ * meaning of a signature.
  *
  * \param[in]  path
  * \param[out] fit  the caller's to clean up; empty on failure.

@@ -1,5 +1,6 @@
 /* Fit file: reading one whole, writing one beside and renaming it. */
 #include "routing/fit.h"
+#include "routing/fit_placement.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -296,6 +297,8 @@ static void put_fit(writer_t *writer, const akin_fit_t *fit)
         put_pbar(writer, fit);
     if (fit->decode_map.prompt_mean != NULL)
         put_decode_map(writer, &fit->decode_map);
+    if (fit->placements != NULL)
+        put_entry(writer, "placement", akini_fit_placement_json(fit));
     put_text(writer, "\n}\n");
 }
 

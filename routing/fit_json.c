@@ -194,8 +194,8 @@ static akin_status_t walk_numbers(walk_t *walk, size_t depth,
 /* Depth is at most AKINI_FIT_JSON_DEPTH - 1. */
 static akin_status_t walk_lists(walk_t *walk, size_t depth, const json_t *value)
 {
-    bool is_innermost = depth + 1 >= walk->list->n_sizes ||
-                        depth + 1 >= AKINI_FIT_JSON_DEPTH;
+    bool is_innermost =
+        depth + 1 >= walk->list->n_sizes || depth + 1 >= AKINI_FIT_JSON_DEPTH;
     if (walk->next == NULL) {
         akin_status_t status = check_size(walk, depth, value);
         if (status != AKIN_OK || is_innermost)

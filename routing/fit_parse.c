@@ -2,6 +2,7 @@
 #include "routing/fit.h"
 #include "routing/fit_decode_map.h"
 #include "routing/fit_json.h"
+#include "routing/fit_placement.h"
 
 #include <float.h>
 #include <math.h>
@@ -351,11 +352,17 @@ akin_status_t akin_fit_parse(const char *text, size_t bytes, const char *name,
                              akin_fit_t *fit, akin_error_t *err)
 {
     static const read_fn_t steps[] = {
-        read_shape,   refuse_other_forms,
-        read_variant, read_mask,
-        read_idf,     read_centroids,
-        read_pbar,    akini_fit_decode_map_read,
-        read_domains, read_origin,
+        read_shape,
+        refuse_other_forms,
+        read_variant,
+        read_mask,
+        read_idf,
+        read_centroids,
+        read_pbar,
+        akini_fit_decode_map_read,
+        read_domains,
+        read_origin,
+        akini_fit_placement_read,
     };
     memset(fit, 0, sizeof(*fit));
     json_t *root = NULL;

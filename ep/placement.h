@@ -83,9 +83,9 @@ typedef struct akin_placement_params {
  * lacks, with the largest rate per replica. `activation` packs by
  * q = 1 - (1 - rate)^batch by the longest-processing-time rule and gives a
  * replica slot to where the expected maximum (ep/placement_load.h) falls most.
- * `linear` and `round-robin` replicate the experts 0, 1, ... in turn. The first
- * cuts that list into one piece per rank, the second deals it out. Epoch 0.
- * Deterministic.
+ * `linear` lets each rank's block reach into that of the next rank, so that the
+ * first experts of every block have replicas; `round-robin` replicates the
+ * experts 0, 1, ... in turn. Epoch 0. Deterministic.
  *
  * \param[out] placement_p  owned by the caller, akin_placement_cleanup().
  * \param[out] err          names the number that does not fit.

@@ -4,24 +4,21 @@
 #include <math.h>
 #include <string.h>
 
-/* Expected maximum of 1 to 64 standard normal variables: the integral of
+/* Expected maximum of 0 to 64 standard normal variables: the integral of
  * n x phi(x) Phi(x)^(n - 1), rounded as in ALGORITHMS.md 6. */
-static const double factors[AKIN_PLACEMENT_MAX_RANKS] = {
-    0.000, 0.564, 0.846, 1.029, 1.163, 1.267, 1.352, 1.424, 1.485, 1.539, 1.586,
-    1.629, 1.668, 1.703, 1.736, 1.766, 1.794, 1.820, 1.844, 1.867, 1.889, 1.910,
-    1.929, 1.948, 1.965, 1.982, 1.998, 2.014, 2.029, 2.043, 2.056, 2.070, 2.082,
-    2.095, 2.107, 2.118, 2.129, 2.140, 2.151, 2.161, 2.171, 2.180, 2.190, 2.199,
-    2.208, 2.216, 2.225, 2.233, 2.241, 2.249, 2.257, 2.264, 2.272, 2.279, 2.286,
-    2.293, 2.300, 2.306, 2.313, 2.319, 2.326, 2.332, 2.338, 2.344};
+static const double factors[AKIN_PLACEMENT_MAX_RANKS + 1] = {
+    0.000, 0.000, 0.564, 0.846, 1.029, 1.163, 1.267, 1.352, 1.424, 1.485, 1.539,
+    1.586, 1.629, 1.668, 1.703, 1.736, 1.766, 1.794, 1.820, 1.844, 1.867, 1.889,
+    1.910, 1.929, 1.948, 1.965, 1.982, 1.998, 2.014, 2.029, 2.043, 2.056, 2.070,
+    2.082, 2.095, 2.107, 2.118, 2.129, 2.140, 2.151, 2.161, 2.171, 2.180, 2.190,
+    2.199, 2.208, 2.216, 2.225, 2.233, 2.241, 2.249, 2.257, 2.264, 2.272, 2.279,
+    2.286, 2.293, 2.300, 2.306, 2.313, 2.319, 2.326, 2.332, 2.338, 2.344};
 
 double akin_placement_load_factor(uint32_t n_ranks)
 {
-    if (n_ranks < 2)
-        return 0.0;
-    return factors[(n_ranks < AKIN_PLACEMENT_MAX_RANKS
-                        ? n_ranks
-                        : AKIN_PLACEMENT_MAX_RANKS) -
-                   1];
+    return factors[n_ranks < AKIN_PLACEMENT_MAX_RANKS
+                       ? n_ranks
+                       : AKIN_PLACEMENT_MAX_RANKS];
 }
 
 void akin_placement_idle(const float *rates, size_t n, double batch,

@@ -14,28 +14,29 @@ static uint64_t rank_bit(uint64_t rank)
     return UINT64_C(1) << rank;
 }
 
-/* The list 0, 1, ... n_experts - 1, 0, 1, ... in pieces of n_slots. A rank
- * holds no expert twice, for n_slots <= n_experts. */
+/* Every rank has the window of n_slots that begins with its block of a map
+ * without replicas: the windows reach into the blocks of the ranks that follow,
+ * around the end, and cover all, for a block has at most n_slots experts. */
 static void make_linear(const akin_placement_t *p, uint64_t *holders)
 {
-    const uint64_t slots = (uint64_t)p->n_experts + p->n_replicas;
-    const uint64_t n_slots = slots / p->n_ranks;
-    for (uint64_t i = 0; i < slots; i++)
-        holders[i % p->n_experts] |= rank_bit(i / n_slots);
+    const uint64_t n_slots =
+        ((uint64_t)p->n_experts + p->n_replicas) / p->n_ranks;
+    for (uint64_t r = 0; r < p->n_ranks; r++) {
+        const uint64_t first = r * p->n_experts / p->n_ranks;
+        for (uint64_t i = first; i < first + n_slots; i++)
+            holders[i % p->n_experts] |= rank_bit(r);
+    }
 }
 
-/* The same list dealt out. After each common multiple of ranks and experts the
- * deal would repeat itself and goes on one rank further. */
+/* The list 0, 1, ... n_experts - 1, 0, 1, ... dealt out. After each common
+ * multiple of ranks and experts the deal would repeat itself and goes on one
+ * rank further. */
 static void make_round_robin(const akin_placement_t *p, uint64_t *holders)
 {
     const uint64_t slots = (uint64_t)p->n_experts + p->n_replicas;
-    uint64_t a = p->n_experts, b = p->n_ranks;
-    while (b != 0) {
-        uint64_t rest = a % b;
-        a = b;
-        b = rest;
-    }
-    const uint64_t period = (uint64_t)p->n_experts / a * p->n_ranks;
+    uint64_t period = p->n_experts;
+    while (period % p->n_ranks != 0)
+        period += p->n_experts;
     for (uint64_t i = 0; i < slots; i++)
         holders[i % p->n_experts] |= rank_bit((i + i / period) % p->n_ranks);
 }

@@ -43,13 +43,13 @@ static void test_by_hand(void)
     expect(params, (const uint64_t[]){1, 2, 4, 1, 2, 4});
     params.n_replicas = 3;
     expect(params, (const uint64_t[]){3, 6, 5, 1, 2, 4});
-    /* 0 1 2 | 3 4 5 | 0 1 2 */
+    /* 0 1 2 | 2 3 4 | 4 5 0 */
     params.kind = AKIN_PLACEMENT_LINEAR;
-    expect(params, (const uint64_t[]){5, 5, 5, 2, 2, 2});
-    /* Five experts and a replica: 0 1 | 2 3 | 4 0 and 0 3 | 1 4 | 2 0. */
+    expect(params, (const uint64_t[]){5, 1, 3, 2, 6, 4});
+    /* Five experts and a replica: 0 1 | 1 2 | 3 4 and 0 3 | 1 4 | 2 0. */
     params.n_experts = 5;
     params.n_replicas = 1;
-    expect(params, (const uint64_t[]){5, 1, 2, 2, 4});
+    expect(params, (const uint64_t[]){1, 3, 2, 4, 4});
     params.kind = AKIN_PLACEMENT_ROUND_ROBIN;
     expect(params, (const uint64_t[]){5, 2, 4, 1, 2});
 }

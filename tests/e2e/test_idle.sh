@@ -5,14 +5,6 @@
 . "$(dirname "$0")/lib.sh"
 
 seconds=5
-input=$scratch/pipe
-mkfifo "$input"
-exec 9<>"$input"
-head -n 10 "$prompts" >&9
-start idle --set roles.prefill=4 --set roles.decode=8 9>&-
-wait_until 120 has_lines "$scratch/idle.jsonl" 10 ||
-    fail "idle: it does not begin"
-expect "idle: processes" $((2 + 2 * 13)) "$(job_processes | wc -l)"
 
 # used_ns: what all threads of the job have run, in nanoseconds.
 used_ns() {
@@ -26,29 +18,47 @@ used_ns() {
     exit 77
 }
 
-# What was computed last may still be in the queues.
-sleep 1
-before=$(used_ns)
-sleep $seconds
-after=$(used_ns)
-permille=$(((after - before) / (seconds * 1000000)))
-echo "used: $((before / 1000)) us, then $(((after - before) / 1000)) us"
-[ "$before" -gt 0 ] || fail "idle: no figures"
-echo "13 ranks that wait: $permille/1000 of a core"
-[ "$permille" -lt 20 ] || {
-    fail "idle: $permille/1000 of a core"
-    for pid in $(job_processes); do
-        echo "$pid $(cat "/proc/$pid/task"/*/schedstat | tr '\n' ';')" \
-            "$(tr '\0' '\n' <"/proc/$pid/environ" | grep _WORLD_RANK)"
-    done
+# sleeps NAME [ARGUMENT...]: a job of 13 ranks, with what makes it so.
+sleeps() {
+    local name=$1 before after permille
+    shift
+    input=$scratch/pipe
+    rm -f "$input"
+    mkfifo "$input"
+    exec 9<>"$input"
+    head -n 10 "$prompts" >&9
+    start "$name" "$@" 9>&-
+    wait_until 120 has_lines "$scratch/$name.jsonl" 10 ||
+        fail "$name: it does not begin"
+    expect "$name: processes" $((2 + 2 * 13)) "$(job_processes | wc -l)"
+    # What was computed last may still be in the queues.
+    sleep 1
+    before=$(used_ns)
+    sleep $seconds
+    after=$(used_ns)
+    permille=$(((after - before) / (seconds * 1000000)))
+    echo "used: $((before / 1000)) us, then $(((after - before) / 1000)) us"
+    [ "$before" -gt 0 ] || fail "$name: no figures"
+    echo "13 ranks that wait: $permille/1000 of a core"
+    [ "$permille" -lt 20 ] || {
+        fail "$name: $permille/1000 of a core"
+        for pid in $(job_processes); do
+            echo "$pid $(cat "/proc/$pid/task"/*/schedstat | tr '\n' ';')" \
+                "$(tr '\0' '\n' <"/proc/$pid/environ" | grep _WORLD_RANK)"
+        done
+    }
+
+    # It still works.
+    tail -n +11 "$prompts" >&9
+    exec 9>&-
+    ended
+    expect "$name: exit code" 0 "$code"
+    expect "$name: answers, errors" "26 0" \
+        "$("$check" lines "$scratch/$name.jsonl" 16 | cut -d' ' -f1,2)"
+    expect_none_left "$name"
 }
 
-# It still works.
-tail -n +11 "$prompts" >&9
-exec 9>&-
-ended
-expect "idle: exit code" 0 "$code"
-expect "idle: answers, errors" "26 0" \
-    "$("$check" lines "$scratch/idle.jsonl" 16 | cut -d' ' -f1,2)"
-expect_none_left idle
+sleeps idle --set roles.prefill=4 --set roles.decode=8
+# Workers of several ranks step together, or not at all.
+sleeps groups --set roles.prefill=2 --set roles.decode=4 --set roles.ep=2
 finish

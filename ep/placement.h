@@ -82,7 +82,8 @@ typedef struct akin_placement_params {
  * that would hold an expert twice goes to the expert, of those that the rank
  * lacks, with the largest rate per replica. `activation` packs by
  * q = 1 - (1 - rate)^batch by the longest-processing-time rule and gives a
- * replica slot to where the expected maximum (ep/placement_load.h) falls most.
+ * replica slot to where the expected maximum (ep/placement_load.h) falls most,
+ * then looks at each of these slots once more.
  * `linear` lets each rank's block reach into that of the next rank, so that the
  * first experts of every block have replicas; `round-robin` replicates the
  * experts 0, 1, ... in turn. Epoch 0. Deterministic.
@@ -92,7 +93,8 @@ typedef struct akin_placement_params {
  * \return AKIN_OK
  * \return AKIN_ERR_INVALID: ranks that do not divide the slots, more than
  *         n_experts slots on a rank, a size of 0, more ranks than
- *         AKIN_PLACEMENT_MAX_RANKS, rates missing, negative or not finite.
+ *         AKIN_PLACEMENT_MAX_RANKS, rates missing, negative or not finite; for
+ *         activation rates above 1 or a batch of 0.
  * \return AKIN_ERR_NOMEM
  */
 akin_status_t akin_placement_make(const akin_placement_params_t *params,

@@ -109,6 +109,38 @@ static void add_replica(const akini_placement_activation_t *a, uint32_t *counts,
     counts[rank]++;
 }
 
+/* Give one of an expert's slots, of a rank that is full otherwise, to the
+ * expert that lowers the expected maximum most, if that is another one. */
+static void exchange(const akini_placement_activation_t *a, uint32_t e,
+                     uint32_t rank, uint64_t *holders)
+{
+    const uint32_t n_experts = a->sizes.n_experts, n_ranks = a->sizes.n_ranks;
+    const uint64_t bit = UINT64_C(1) << rank;
+    const double load =
+        akin_placement_load_layer(a->idle, holders, n_experts, n_ranks);
+    uint32_t expert = e, same_rank = rank;
+    holders[e] &= ~bit;
+    const bool is_found = find_replica(a, bit, holders, &expert, &same_rank);
+    holders[expert] |= bit;
+    if (!is_found || akin_placement_load_layer(a->idle, holders, n_experts,
+                                               n_ranks) >= load) {
+        holders[expert] &= ~bit;
+        holders[e] |= bit;
+    }
+}
+
+/* The first replicas were placed without knowing the later ones: look once more
+ * at every slot of an expert with several holders. */
+static void refine(const akini_placement_activation_t *a, uint64_t *holders)
+{
+    for (uint32_t i = 0; i < a->sizes.n_experts; i++) {
+        const uint32_t e = a->items[i].index;
+        for (uint64_t left = holders[e]; left != 0; left &= left - 1)
+            if ((holders[e] & (holders[e] - 1)) != 0)
+                exchange(a, e, (uint32_t)__builtin_ctzll(left), holders);
+    }
+}
+
 void akini_placement_activation_layer(akini_placement_activation_t *a,
                                       const float *rates, uint64_t *holders)
 {
@@ -134,4 +166,5 @@ void akini_placement_activation_layer(akini_placement_activation_t *a,
         holders[e] = UINT64_C(1) << a->pack[e];
     for (uint32_t i = 0; i < a->sizes.n_replicas; i++)
         add_replica(a, counts, n_slots, holders);
+    refine(a, holders);
 }

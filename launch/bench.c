@@ -19,6 +19,8 @@ static const akin_command_t benches[] = {
      akin_bench_step_command},
     {"kv", "reads of KV blocks from another rank beside bare UCX",
      akin_bench_kv_command},
+    {"ep", "dispatch and combine of a layer beside the bare exchange",
+     akin_bench_ep_command},
     {"route", "routing decisions beside a plain read of the workers' arrays",
      akin_bench_route_command},
     {"fit", "rounds of k-means beside a bare matrix product",

@@ -62,6 +62,7 @@ size_t akin_bench_parse_list(const char *text, uint32_t limit, uint32_t *values,
 int akin_bench_experts_command(int argc, char **argv);
 int akin_bench_step_command(int argc, char **argv);
 int akin_bench_kv_command(int argc, char **argv);
+int akin_bench_ep_command(int argc, char **argv);
 int akin_bench_route_command(int argc, char **argv);
 int akin_bench_fit_command(int argc, char **argv);
 

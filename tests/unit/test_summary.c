@@ -296,10 +296,49 @@ static void test_tables(void)
     akin_summary_destroy(s);
 }
 
+/* Three steps: what was expected and what came. */
+static void predictions(void)
+{
+    akin_summary_t *s = create();
+    json_t *json = akin_summary_json(s);
+    CU_ASSERT_PTR_NULL(
+        json_object_get(json, "predicted_max_rank_distinct_experts"));
+    json_decref(json);
+    static const double pairs[][2] = {{1, 2}, {2, 4}, {3, 5}};
+    for (size_t i = 0; i < 3; i++)
+        akin_summary_add_prediction(s, pairs[i][0], pairs[i][1]);
+    json = akin_summary_json(s);
+    const json_t *p =
+        json_object_get(json, "predicted_max_rank_distinct_experts");
+    CU_ASSERT_EQUAL(json_integer_value(json_object_get(p, "steps")), 3);
+    CU_ASSERT_DOUBLE_EQUAL(
+        json_number_value(json_object_get(p, "mean_expected")), 2.0, 1e-12);
+    CU_ASSERT_DOUBLE_EQUAL(
+        json_number_value(json_object_get(p, "mean_observed")), 11.0 / 3,
+        1e-12);
+    CU_ASSERT_DOUBLE_EQUAL(
+        json_number_value(json_object_get(p, "mean_absolute_error")), 5.0 / 3,
+        1e-12);
+    /* 3 / sqrt(2 * 14 / 3) */
+    CU_ASSERT_DOUBLE_EQUAL(json_number_value(json_object_get(p, "correlation")),
+                           0.981980506061966, 1e-12);
+    json_decref(json);
+    akin_summary_destroy(s);
+    /* What does not vary has no correlation. */
+    s = create();
+    akin_summary_add_prediction(s, 0.1, 1);
+    akin_summary_add_prediction(s, 0.1, 2);
+    json = akin_summary_json(s);
+    p = json_object_get(json, "predicted_max_rank_distinct_experts");
+    CU_ASSERT(json_is_null(json_object_get(p, "correlation")));
+    json_decref(json);
+    akin_summary_destroy(s);
+}
+
 static const runner_test_t tests[] = {
-    {"numbers", test_numbers}, {"locality", test_locality},
-    {"empty", test_empty},     {"file", test_file},
-    {"tables", test_tables},
+    {"predictions", predictions}, {"numbers", test_numbers},
+    {"locality", test_locality},  {"empty", test_empty},
+    {"file", test_file},          {"tables", test_tables},
 };
 
 RUNNER_MAIN("summary", tests)

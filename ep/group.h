@@ -77,6 +77,21 @@ uint32_t akin_ep_group_run(akin_ep_group_t *group, akin_team_t *team,
                            const akin_expert_batch_t *batch,
                            akin_status_t *status_p);
 
+/**
+ * Give a layer another map. Every rank of the group calls it between the same
+ * two steps, with the same map; no bit of any result changes.
+ *
+ * \param[in] layer
+ * \param[in] holders  [n_experts] as in a placement; copied.
+ * \param[in] epoch    of the placement from now on; above the present one.
+ * \return AKIN_OK
+ * \return AKIN_ERR_INVALID: an epoch out of order, or as
+ *         akin_placement_check_layer(); nothing has changed.
+ */
+akin_status_t akin_ep_group_set_layer(akin_ep_group_t *group, uint32_t layer,
+                                      const uint64_t *holders, uint64_t epoch,
+                                      akin_error_t *err) AKIN_MUST_CHECK;
+
 /** Why the group is no more, for people: names the rank at fault and the layer;
  * NULL while it is well. Not while a step runs. */
 const char *akin_ep_group_error(const akin_ep_group_t *group);

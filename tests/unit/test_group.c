@@ -120,15 +120,13 @@ typedef struct rank_run {
     float *y[LAYERS];
     uint32_t n_served[LAYERS];
     akin_status_t status;
+    const akin_placement_t *next; /* NULL: the placement stays */
+    float *y_next[LAYERS];        /* of the same rows by that one */
 } rank_run_t;
 
-static void *run_rank(void *arg)
+static void run_layers(rank_run_t *r, akin_team_t *team, float **y)
 {
-    rank_run_t *r = arg;
-    akin_error_t err = {{0}};
-    akin_team_t *team = akin_team_create();
     const akin_placement_t *placement = akin_ep_group_placement(r->group);
-    local_group_need(akin_ep_group_prepare(r->group, &r->step, &err), &err);
     for (uint32_t l = 0; l < LAYERS; l++) {
         /* Touching what another rank holds would crash. */
         akin_expert_t experts[EXPERTS];
@@ -139,7 +137,7 @@ static void *run_rank(void *arg)
                 experts[e].gate.data = experts[e].up.data =
                     experts[e].down.data = NULL;
         const akin_expert_batch_t batch =
-            batch_of(&layers[l], experts, r->first[l], r->n_rows[l], r->y[l]);
+            batch_of(&layers[l], experts, r->first[l], r->n_rows[l], y[l]);
         uint32_t n_served = 0;
 #pragma omp parallel num_threads(r->n_threads) reduction(max : n_served)
         {
@@ -150,6 +148,22 @@ static void *run_rank(void *arg)
         }
         r->n_served[l] = n_served;
     }
+}
+
+static void *run_rank(void *arg)
+{
+    rank_run_t *r = arg;
+    akin_error_t err = {{0}};
+    akin_team_t *team = akin_team_create();
+    local_group_need(akin_ep_group_prepare(r->group, &r->step, &err), &err);
+    run_layers(r, team, r->y);
+    for (uint32_t l = 0; r->next != NULL && l < LAYERS; l++)
+        local_group_need(
+            akin_ep_group_set_layer(
+                r->group, l, akin_placement_layer(r->next, l), 1 + l, &err),
+            &err);
+    if (r->next != NULL)
+        run_layers(r, team, r->y_next);
     akin_team_destroy(team);
     return NULL;
 }
@@ -296,9 +310,100 @@ static void bytes_on_the_way(void)
     akin_placement_cleanup(&placement);
 }
 
+/* The second run is under other maps, and no rank has what it held before and
+ * gave away. */
+static void new_maps(void)
+{
+    static float alone[ALL_ROWS * HIDDEN];
+    static float first[LAYERS][ALL_ROWS * HIDDEN];
+    static float second[LAYERS][ALL_ROWS * HIDDEN];
+    const akin_kernels_t *kernels = akin_kernels_of(AKIN_KERNEL_PORTABLE);
+    const setting_t s = {4, 4, AKIN_PLACEMENT_LINEAR, 1};
+    const setting_t other = {4, 4, AKIN_PLACEMENT_ROUND_ROBIN, 1};
+    rank_run_t runs[4];
+    akin_placement_t placement, next;
+    local_group_t group;
+    uint32_t n = 0;
+    fill();
+    make_placement(&s, &placement);
+    make_placement(&other, &next);
+    local_group_init(&group, &placement, LOCAL_GROUP_TIMEOUT_NS);
+    for (uint32_t r = 0; r < 4; r++) {
+        runs[r] = (rank_run_t){.group = group.groups[r],
+                               .step = step_params(kernels, MAX_ROWS),
+                               .n_threads = 1,
+                               .rank = r,
+                               .status = AKIN_ERR_INTERNAL,
+                               .next = &next};
+        for (uint32_t l = 0; l < LAYERS; l++) {
+            runs[r].first[l] = n;
+            runs[r].n_rows[l] = share(0, 0, r);
+            runs[r].y[l] = first[l];
+            runs[r].y_next[l] = second[l];
+        }
+        n += share(0, 0, r);
+    }
+    for (uint32_t l = 0; l < LAYERS; l++) {
+        memcpy(first[l], layers[l].y, sizeof(first[l]));
+        memcpy(second[l], layers[l].y, sizeof(second[l]));
+    }
+    local_group_each(4, run_rank, runs, sizeof(*runs));
+    for (uint32_t l = 0; l < LAYERS; l++) {
+        uint32_t n_served = 0;
+        const uint32_t n_alone = run_alone(kernels, &layers[l], n, alone);
+        for (uint32_t r = 0; r < 4; r++)
+            n_served += runs[r].n_served[l];
+        CU_ASSERT_EQUAL(n_served, n_alone);
+        CU_ASSERT_EQUAL(memcmp(alone, first[l], sizeof(alone)), 0);
+        CU_ASSERT_EQUAL(memcmp(alone, second[l], sizeof(alone)), 0);
+    }
+    local_group_cleanup(&group);
+    akin_placement_cleanup(&placement);
+    akin_placement_cleanup(&next);
+}
+
+static void refused_maps(void)
+{
+    const setting_t s = {4, 4, AKIN_PLACEMENT_LINEAR, 1};
+    akin_placement_t placement;
+    local_group_t group;
+    akin_error_t err = {{0}};
+    uint64_t holders[EXPERTS];
+    make_placement(&s, &placement);
+    placement.epoch = 7;
+    local_group_init(&group, &placement, LOCAL_GROUP_TIMEOUT_NS);
+    akin_ep_group_t *g = group.groups[0];
+    memcpy(holders, placement.holders, sizeof(holders));
+    CU_ASSERT_EQUAL(akin_ep_group_set_layer(g, 1, holders, 9, &err), AKIN_OK);
+    CU_ASSERT_EQUAL(akin_ep_group_set_layer(g, 1, holders, 9, &err),
+                    AKIN_ERR_INVALID);
+    CU_ASSERT_PTR_NOT_NULL(strstr(err.text, "epoch out of order: 9 after 9"));
+    CU_ASSERT_EQUAL(akin_ep_group_set_layer(g, LAYERS, holders, 10, &err),
+                    AKIN_ERR_INVALID);
+    holders[3] = 0;
+    CU_ASSERT_EQUAL(akin_ep_group_set_layer(g, 1, holders, 10, &err),
+                    AKIN_ERR_INVALID);
+    CU_ASSERT_PTR_NOT_NULL(strstr(err.text, "expert 3: no rank holds it"));
+    holders[3] = 16;
+    CU_ASSERT_EQUAL(akin_ep_group_set_layer(g, 1, holders, 10, &err),
+                    AKIN_ERR_INVALID);
+    holders[3] = 15;
+    CU_ASSERT_EQUAL(akin_ep_group_set_layer(g, 1, holders, 10, &err),
+                    AKIN_ERR_INVALID);
+    CU_ASSERT_EQUAL(akin_ep_group_placement(g)->epoch, 9);
+    CU_ASSERT_EQUAL(memcmp(akin_ep_group_placement(g)->holders,
+                           placement.holders,
+                           LAYERS * EXPERTS * sizeof(*holders)),
+                    0);
+    local_group_cleanup(&group);
+    akin_placement_cleanup(&placement);
+}
+
 static const runner_test_t tests[] = {
     {"the same bits on any ranks and placement", same_bits},
     {"a row's vector goes once to each rank", bytes_on_the_way},
+    {"the same bits under new maps", new_maps},
+    {"maps and epochs that are refused", refused_maps},
 };
 
 RUNNER_MAIN("group", tests)

@@ -26,6 +26,8 @@ typedef struct akin_ep_exchange_ops {
     akin_status_t (*swap)(akin_ep_exchange_t *exchange,
                           const akin_ep_piece_t *out, akin_ep_piece_t *in,
                           int64_t deadline_ns);
+    void *(*place)(akin_ep_exchange_t *exchange, uint32_t to,
+                   size_t bytes); /* NULL: never a place */
     void (*destroy)(akin_ep_exchange_t *exchange);
 } akin_ep_exchange_ops_t;
 
@@ -61,6 +63,22 @@ static inline akin_status_t akin_ep_swap(akin_ep_exchange_t *exchange,
                                          int64_t deadline_ns)
 {
     return exchange->ops->swap(exchange, out, in, deadline_ns);
+}
+
+/**
+ * Memory in which a piece of the next swap may be made, so that it need not be
+ * copied: where out[to].data of that swap points to it.
+ *
+ * \param[in] bytes  at most.
+ * \return aligned to 64 bytes, borrowed until the next swap returns; NULL: the
+ *         exchange has none, the caller uses its own.
+ */
+static inline void *akin_ep_exchange_place(akin_ep_exchange_t *exchange,
+                                           uint32_t to, size_t bytes)
+{
+    return exchange->ops->place != NULL
+               ? exchange->ops->place(exchange, to, bytes)
+               : NULL;
 }
 
 /** NULL is allowed. */

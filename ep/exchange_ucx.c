@@ -6,11 +6,13 @@
 #include "ep/piece_buffer.h"
 #include "net/net.h"
 
-#include <inttypes.h>
+#include <sched.h>
 #include <stdlib.h>
 #include <string.h>
 
 #define DEFAULT_SLOT_BYTES ((size_t)2 << 20)
+/* Sleeping and waking takes ten times as long as a small swap itself. */
+#define DEFAULT_SPIN_NS (50 * AKIN_NS_PER_US)
 #define PAGE_BYTES ((size_t)4096)
 /* A message of this size is quicker than a notice and a read. */
 #define INLINE_BYTES ((size_t)4 << 10)
@@ -46,6 +48,7 @@ typedef struct ucx_exchange {
     akin_ep_exchange_t base;
     akin_net_t *net;
     size_t slot_bytes;
+    int64_t spin_ns;
     uint64_t number; /* of the swap that runs, or the last one; from 1 */
     akin_status_t status;
     uint64_t *n_arrived;     /* [n_ranks] pieces announced so far */
@@ -158,8 +161,10 @@ static akin_status_t give(ucx_exchange_t *e, uint32_t to,
                              (uint16_t)(KIND_INLINE << NUMBER_BITS | number),
                              piece->data, piece->bytes);
     const notice_t notice = {sent_slot(e, e->number, to), piece->bytes};
-    memcpy((unsigned char *)akin_net_slab(e->net) + notice.offset, piece->data,
-           piece->bytes);
+    unsigned char *slot =
+        (unsigned char *)akin_net_slab(e->net) + notice.offset;
+    if (piece->data != slot)
+        memcpy(slot, piece->data, piece->bytes);
     e->has_notices = 1;
     return akin_net_send(e->net, to,
                          (uint16_t)(KIND_NOTICE << NUMBER_BITS | number),
@@ -189,6 +194,7 @@ static uint32_t unsent(const ucx_exchange_t *e)
 static akin_status_t await_all(ucx_exchange_t *e, int64_t deadline_ns)
 {
     const uint32_t nobody = e->base.n_ranks;
+    const int64_t spin_until_ns = akin_clock_now_ns() + e->spin_ns;
     for (;;) {
         uint32_t rank = missing(e), slow = unsent(e);
         if (rank != nobody && (e->is_lost[rank] || e->said_bye[rank]))
@@ -196,6 +202,12 @@ static akin_status_t await_all(ucx_exchange_t *e, int64_t deadline_ns)
         if (e->status != AKIN_OK || (rank == nobody && slow == nobody))
             return e->status;
         const int64_t now_ns = akin_clock_now_ns();
+        /* Whoever shares the core runs meanwhile. */
+        if (now_ns < spin_until_ns && now_ns < deadline_ns) {
+            if (akin_net_poll(e->net) == 0)
+                (void)sched_yield();
+            continue;
+        }
         int64_t until_ns = deadline_ns;
         if (slow != nobody && until_ns - now_ns > UNSENT_WAIT_NS)
             until_ns = now_ns + UNSENT_WAIT_NS;
@@ -230,6 +242,15 @@ static akin_status_t swap(akin_ep_exchange_t *exchange,
         in[r] = r != exchange->rank ? arrival_of(e, e->number, r)->piece
                                     : (akin_ep_piece_t){NULL, 0};
     return status;
+}
+
+static void *place(akin_ep_exchange_t *exchange, uint32_t to, size_t bytes)
+{
+    const ucx_exchange_t *e = (const ucx_exchange_t *)exchange;
+    if (bytes > e->slot_bytes || !akin_net_is_one_sided(e->net, to))
+        return NULL;
+    return (unsigned char *)akin_net_slab(e->net) +
+           sent_slot(e, e->number + 1, to);
 }
 
 /* Others may be reading the last pieces: they say when they are done. */
@@ -269,7 +290,7 @@ static void destroy(akin_ep_exchange_t *exchange)
 }
 
 static const akin_ep_exchange_ops_t ops = {
-    .name = "ucx", .swap = swap, .destroy = destroy};
+    .name = "ucx", .swap = swap, .place = place, .destroy = destroy};
 
 akin_status_t
 akin_ep_exchange_ucx_create(const akin_ep_exchange_ucx_params_t *params,
@@ -293,6 +314,7 @@ akin_ep_exchange_ucx_create(const akin_ep_exchange_ucx_params_t *params,
     e->base = (akin_ep_exchange_t){
         .ops = &ops, .rank = params->rank, .n_ranks = params->n_ranks};
     e->slot_bytes = slot_bytes;
+    e->spin_ns = params->spin_ns != 0 ? params->spin_ns : DEFAULT_SPIN_NS;
     e->n_arrived = calloc(n, sizeof(*e->n_arrived));
     e->is_lost = calloc(n, sizeof(*e->is_lost));
     e->said_bye = calloc(n, sizeof(*e->said_bye));

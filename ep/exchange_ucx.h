@@ -16,8 +16,11 @@ typedef struct akin_ep_exchange_ucx_params {
     /* Pieces up to here are read one-sided where the transport can; longer ones
      * go as messages. The same on all ranks; takes five times as much address
      * space per other rank, of which only what is used becomes memory.
-     * 0: 2 MiB. */
+     * akin_ep_group_piece_bytes() is enough for a group. 0: 2 MiB. */
     size_t slot_bytes;
+    /* How long a swap looks for pieces, giving the core to others in between,
+     * before the rank sleeps. 0: 50 us; negative: not at all. */
+    int64_t spin_ns;
 } akin_ep_exchange_ucx_params_t;
 
 /**

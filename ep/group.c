@@ -51,8 +51,8 @@ akin_status_t akin_ep_group_create(const akin_ep_group_params_t *params,
 static void release(akin_ep_group_t *g)
 {
     for (uint32_t r = 0; g->links != NULL && r < g->placement.n_ranks; r++) {
-        free(g->links[r].dispatch);
-        free(g->links[r].combine);
+        free(g->links[r].own_dispatch);
+        free(g->links[r].own_combine);
         free(g->links[r].rows);
         free(g->links[r].choices);
     }
@@ -92,12 +92,13 @@ static int links_init(akin_ep_group_t *g, const akin_expert_step_params_t *step)
         akini_ep_link_t *link = &g->links[r];
         if (r == g->exchange->rank)
             continue;
-        link->dispatch = bytes_alloc(akini_ep_dispatch_vectors(n_pairs) +
-                                     step->max_rows * vector_bytes);
-        link->combine = bytes_alloc(AKINI_EP_ALIGN + n_pairs * vector_bytes);
+        link->own_dispatch = bytes_alloc(akini_ep_dispatch_vectors(n_pairs) +
+                                         step->max_rows * vector_bytes);
+        link->own_combine =
+            bytes_alloc(AKINI_EP_ALIGN + n_pairs * vector_bytes);
         link->rows = calloc(step->max_rows, sizeof(*link->rows));
         link->choices = calloc(n_pairs, sizeof(*link->choices));
-        if (link->dispatch == NULL || link->combine == NULL ||
+        if (link->own_dispatch == NULL || link->own_combine == NULL ||
             link->rows == NULL || link->choices == NULL)
             return 0;
     }
@@ -166,6 +167,13 @@ akin_status_t akin_ep_group_prepare(akin_ep_group_t *g,
                               (unsigned)step->max_rows, n_ranks);
     g->step = *step;
     return AKIN_OK;
+}
+
+unsigned char *akini_ep_place(akin_ep_group_t *g, uint32_t to, size_t bytes,
+                              unsigned char *own)
+{
+    void *place = akin_ep_exchange_place(g->exchange, to, bytes);
+    return place != NULL ? place : own;
 }
 
 void akini_ep_head_put(const akin_ep_group_t *g, void *message, int kind,

@@ -73,8 +73,16 @@ void akini_ep_plan(akin_ep_group_t *g, uint32_t layer,
 {
     const size_t hidden = g->step.hidden;
     const uint32_t k = g->step.top_k, own = g->exchange->rank;
-    for (uint32_t r = 0; r < g->placement.n_ranks; r++)
-        g->links[r].n_rows = g->links[r].n_pairs = 0;
+    for (uint32_t r = 0; r < g->placement.n_ranks; r++) {
+        akini_ep_link_t *link = &g->links[r];
+        link->n_rows = link->n_pairs = 0;
+        if (r != own)
+            link->dispatch = akini_ep_place(
+                g, r,
+                akini_ep_dispatch_vectors((size_t)batch->n_rows * k) +
+                    batch->n_rows * hidden * sizeof(float),
+                link->own_dispatch);
+    }
     g->n_list = 0;
     for (uint32_t i = 0; i < batch->n_rows * k; i++) {
         const uint32_t row = i / k, expert = batch->routes[i];
@@ -148,6 +156,9 @@ static akin_status_t accept_dispatch(akin_ep_group_t *g, uint32_t from,
             (unsigned)head.n_pairs, (unsigned)layer);
     const void *vectors = message + akini_ep_dispatch_vectors(head.n_pairs);
     const float *x = vectors;
+    link->combine = akini_ep_place(
+        g, from, AKINI_EP_ALIGN + head.n_pairs * hidden * sizeof(float),
+        link->own_combine);
     void *answers = link->combine + AKINI_EP_ALIGN;
     float *out = answers;
     for (uint32_t p = 0; p < head.n_pairs; p++) {

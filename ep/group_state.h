@@ -55,8 +55,11 @@ static inline size_t akini_ep_dispatch_vectors(size_t n_pairs)
 
 /** What goes to one other rank. */
 typedef struct akini_ep_link {
-    unsigned char *dispatch; /* message under construction */
+    unsigned char *dispatch; /* message under construction, in the memory below
+                                or the exchange's */
     unsigned char *combine;
+    unsigned char *own_dispatch; /* room for the longest of each */
+    unsigned char *own_combine;
     uint32_t *rows;    /* [max_rows] batch rows that the dispatch carries */
     uint32_t *choices; /* [max_rows * k] row * k + j of each pair */
     uint32_t n_rows;
@@ -86,6 +89,10 @@ struct akin_ep_group {
     akin_error_t error;
     akin_ep_group_stats_t stats;
 };
+
+/** Where a message of at most so many bytes for the next swap is made. */
+unsigned char *akini_ep_place(akin_ep_group_t *group, uint32_t to, size_t bytes,
+                              unsigned char *own);
 
 /** Write the head of a message. */
 void akini_ep_head_put(const akin_ep_group_t *group, void *message, int kind,

@@ -128,9 +128,8 @@ int main(int argc, char **argv)
         (void)fputs("usage: trace_alone MODEL TRACE IN.jsonl TOKENS\n", stderr);
         return 2;
     }
-    const akin_engine_params_t params = {.model_dir = argv[1],
-                                         .kernel = "auto",
-                                         .n_threads = 1};
+    const akin_engine_params_t params = {
+        .model_dir = argv[1], .kernel = "auto", .n_threads = 1};
     akin_engine_t *engine = engine_run_load(&params);
     engine_run_t run;
     engine_run_init(&run, engine, BLOCK_TOKENS, MAX_SLOTS);

@@ -74,3 +74,13 @@ akin_status_t akin_engine_step(akin_engine_t *engine,
             return AKIN_ERR_RANGE;
     return engine->ops->step(engine, view, spans, n_spans, report);
 }
+
+void akin_engine_touch_expert(const akin_engine_t *engine, uint32_t layer,
+                              uint32_t expert)
+{
+    akin_engine_info_t info;
+    engine->ops->describe(engine, &info);
+    if (engine->ops->touch_expert != NULL && layer < info.model->n_layers &&
+        expert < info.model->n_experts)
+        engine->ops->touch_expert(engine, layer, expert);
+}

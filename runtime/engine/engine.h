@@ -68,6 +68,9 @@ typedef struct akin_engine_ops {
     akin_status_t (*step)(akin_engine_t *engine, const akin_kv_view_t *view,
                           const akin_engine_span_t *spans, uint32_t n_spans,
                           akin_engine_report_t *report);
+    /* NULL: an expert's weights are where they are. */
+    void (*touch_expert)(const akin_engine_t *engine, uint32_t layer,
+                         uint32_t expert);
 } akin_engine_ops_t;
 
 /** First member of every engine. */
@@ -131,6 +134,16 @@ akin_status_t akin_engine_step(akin_engine_t *engine,
                                const akin_engine_span_t *spans,
                                uint32_t n_spans,
                                akin_engine_report_t *report) AKIN_MUST_CHECK;
+
+/**
+ * Bring the weights of an expert into memory, so that the first step that needs
+ * them does not wait for them. Any thread, also while a step runs; takes as
+ * long as reading them does.
+ *
+ * \param[in] layer, expert  of the model; others: nothing happens.
+ */
+void akin_engine_touch_expert(const akin_engine_t *engine, uint32_t layer,
+                              uint32_t expert);
 
 #ifdef __cplusplus
 }

@@ -32,7 +32,11 @@ typedef enum akin_message_type {
     AKIN_MESSAGE_EP_READY,    /* rank -> its worker's leader: has work */
     AKIN_MESSAGE_EP_STEP,     /* leader -> ranks: make this step */
     AKIN_MESSAGE_EP_DONE,     /* rank -> leader: that step is made */
-    AKIN_MESSAGE_EP_END       /* leader -> ranks: no step will follow */
+    AKIN_MESSAGE_EP_END,      /* leader -> ranks: no step will follow */
+    AKIN_MESSAGE_PLACE,       /* router -> decode: a layer's next map */
+    AKIN_MESSAGE_PLACED       /* rank -> its leader: has the weights for it;
+                               * leader -> router: steps run under it, or will
+                               * not */
 } akin_message_type_t;
 
 /** Most tokens of a sequence on the wire. */
@@ -108,6 +112,26 @@ typedef struct akin_message_step {
     size_t n_served;
 } akin_message_step_t;
 
+/** EP_STEP. */
+typedef struct akin_message_ep_step {
+    uint64_t number;
+    uint64_t epoch; /* of the placement that it runs under */
+} akin_message_ep_step_t;
+
+/** PLACE. */
+typedef struct akin_message_place {
+    uint64_t epoch; /* of the placement with this change */
+    uint32_t layer;
+    uint64_t *holders; /* [n_holders] of the layer's experts */
+    size_t n_holders;
+} akin_message_place_t;
+
+/** PLACED. */
+typedef struct akin_message_placed {
+    uint64_t epoch;
+    int32_t status; /* akin_status_t; not OK: the change is dropped */
+} akin_message_placed_t;
+
 /** EP_DONE. */
 typedef struct akin_message_ep_done {
     uint64_t number;  /* of the step */
@@ -162,12 +186,16 @@ void akin_message_pack_tokens(akin_packer_t *p, const akin_message_tokens_t *m);
 void akin_message_pack_step(akin_packer_t *p, const akin_message_step_t *m);
 void akin_message_pack_counts(akin_packer_t *p, const akin_message_counts_t *m);
 void akin_message_pack_id(akin_packer_t *p,
-                          uint64_t id); /* RELEASE ... CANCEL; EP_STEP: the
-                                           number */
+                          uint64_t id); /* RELEASE ... CANCEL; EP_READY,
+                                           EP_END: the step's number */
 void akin_message_pack_stats(akin_packer_t *p, const akin_message_stats_t *m);
 void akin_message_pack_routes(akin_packer_t *p, const akin_message_routes_t *m);
 void akin_message_pack_ep_done(akin_packer_t *p,
                                const akin_message_ep_done_t *m);
+void akin_message_pack_ep_step(akin_packer_t *p,
+                               const akin_message_ep_step_t *m);
+void akin_message_pack_place(akin_packer_t *p, const akin_message_place_t *m);
+void akin_message_pack_placed(akin_packer_t *p, const akin_message_placed_t *m);
 
 /*
  * Unpacking: AKIN_OK, or AKIN_ERR_FORMAT, AKIN_ERR_RANGE or AKIN_ERR_NOMEM,
@@ -205,6 +233,15 @@ akin_message_unpack_routes(const void *data, size_t bytes,
 akin_status_t
 akin_message_unpack_ep_done(const void *data, size_t bytes,
                             akin_message_ep_done_t *m) AKIN_MUST_CHECK;
+akin_status_t
+akin_message_unpack_ep_step(const void *data, size_t bytes,
+                            akin_message_ep_step_t *m) AKIN_MUST_CHECK;
+akin_status_t
+akin_message_unpack_place(const void *data, size_t bytes,
+                          akin_message_place_t *m) AKIN_MUST_CHECK;
+akin_status_t
+akin_message_unpack_placed(const void *data, size_t bytes,
+                           akin_message_placed_t *m) AKIN_MUST_CHECK;
 
 /** Free what a message that was unpacked owns. */
 void akin_message_tokens_cleanup(akin_message_tokens_t *m);

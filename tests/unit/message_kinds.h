@@ -375,6 +375,65 @@ static akin_status_t unpack_ep_done(const void *data, size_t bytes, int *same_p)
     return status;
 }
 
+static const unsigned char ep_step_bytes[] = {ID, 9, 0, 0, 0, 0, 0, 0, 1};
+
+static void pack_ep_step(akin_packer_t *p)
+{
+    const akin_message_ep_step_t m = {.number = id,
+                                      .epoch = UINT64_C(0x0100000000000009)};
+    akin_message_pack_ep_step(p, &m);
+}
+
+static akin_status_t unpack_ep_step(const void *data, size_t bytes, int *same_p)
+{
+    akin_message_ep_step_t m;
+    akin_status_t status = akin_message_unpack_ep_step(data, bytes, &m);
+    if (status == AKIN_OK)
+        *same_p = m.number == id && m.epoch == UINT64_C(0x0100000000000009);
+    return status;
+}
+
+static const unsigned char place_bytes[] = {ID, 3, 0, 0, 0, 2, 0, 0,    0,
+                                            5,  0, 0, 0, 0, 0, 0, 0x80, 1,
+                                            0,  0, 0, 0, 0, 0, 0};
+
+static void pack_place(akin_packer_t *p)
+{
+    uint64_t holders[] = {UINT64_C(0x8000000000000005), 1};
+    const akin_message_place_t m = {
+        .epoch = id, .layer = 3, .holders = holders, .n_holders = 2};
+    akin_message_pack_place(p, &m);
+}
+
+static akin_status_t unpack_place(const void *data, size_t bytes, int *same_p)
+{
+    akin_message_place_t m;
+    akin_status_t status = akin_message_unpack_place(data, bytes, &m);
+    if (status != AKIN_OK)
+        return status;
+    *same_p = m.epoch == id && m.layer == 3 && m.n_holders == 2 &&
+              m.holders[0] == UINT64_C(0x8000000000000005) && m.holders[1] == 1;
+    free(m.holders);
+    return AKIN_OK;
+}
+
+static const unsigned char placed_bytes[] = {ID, 0xfe, 0xff, 0xff, 0xff};
+
+static void pack_placed(akin_packer_t *p)
+{
+    const akin_message_placed_t m = {.epoch = id, .status = -2};
+    akin_message_pack_placed(p, &m);
+}
+
+static akin_status_t unpack_placed(const void *data, size_t bytes, int *same_p)
+{
+    akin_message_placed_t m;
+    akin_status_t status = akin_message_unpack_placed(data, bytes, &m);
+    if (status == AKIN_OK)
+        *same_p = m.epoch == id && m.status == -2;
+    return status;
+}
+
 #define KIND(name)                                                             \
     {                                                                          \
 #name, name##_bytes, sizeof(name##_bytes), pack_##name, unpack_##name  \
@@ -383,7 +442,8 @@ static akin_status_t unpack_ep_done(const void *data, size_t bytes, int *same_p)
 static const kind_t kinds[] = {
     KIND(prefill), KIND(prefilled), KIND(decode),  KIND(transferred),
     KIND(tokens),  KIND(step),      KIND(counts),  KIND(id),
-    KIND(stats),   KIND(routes),    KIND(ep_done),
+    KIND(stats),   KIND(routes),    KIND(ep_done), KIND(ep_step),
+    KIND(place),   KIND(placed),
 };
 
 #define N_KINDS (sizeof(kinds) / sizeof(kinds[0]))

@@ -29,6 +29,7 @@ static void golden(void)
     CU_ASSERT_EQUAL(AKIN_MESSAGE_STATS, 12);
     CU_ASSERT_EQUAL(AKIN_MESSAGE_ROUTES, 13);
     CU_ASSERT_EQUAL(AKIN_MESSAGE_EP_END, 17);
+    CU_ASSERT_EQUAL(AKIN_MESSAGE_PLACED, 19);
 }
 
 /* From memory of exactly that size, where a sanitizer sees a byte too far. */

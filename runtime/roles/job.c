@@ -44,8 +44,9 @@ const akin_config_row_t akin_job_rows[] = {
      "library, which stays up, so that a rank's death ends the job."},
     {"ep.placement", AKIN_CONFIG_CHOICE, "", "auto", 0, 0,
      "auto|linear|round-robin|eplb|activation",
-     "Which ranks of a worker hold which experts; auto: activation with a fit "
-     "that has decode rates (pbar), linear without. eplb and activation need "
+     "Which ranks of a worker hold which experts; auto: the maps of the fit if "
+     "it has them for such workers, else activation with a fit that has decode "
+     "rates (pbar), linear without. eplb and activation need "
      "such a fit. activation takes half of decode.max_batch for the usual "
      "batch of a step."},
     {"ep.replicas", AKIN_CONFIG_INT, "experts", "0", 0, 65536, NULL,

@@ -12,12 +12,25 @@ static int needs_rates(const char *name)
     return strcmp(name, "eplb") == 0 || strcmp(name, "activation") == 0;
 }
 
-const char *akin_job_placement_name(const akin_job_t *job,
-                                    const akin_fit_t *fit)
+/* The kind to make maps of. */
+static const char *kind_name(const akin_job_t *job, const akin_fit_t *fit)
 {
     if (strcmp(job->placement, "auto") != 0)
         return job->placement;
     return fit->pbar != NULL ? "activation" : "linear";
+}
+
+static int has_maps(const akin_job_t *job, const akin_fit_t *fit)
+{
+    return strcmp(job->placement, "auto") == 0 && fit->placements != NULL &&
+           fit->placements[0].n_ranks == job->ep &&
+           fit->placements[0].n_replicas == job->n_replicas;
+}
+
+const char *akin_job_placement_name(const akin_job_t *job,
+                                    const akin_fit_t *fit)
+{
+    return has_maps(job, fit) ? "fit" : kind_name(job, fit);
 }
 
 static akin_status_t check_ranks(const akin_job_t *job, const char *key,
@@ -88,7 +101,11 @@ static akin_status_t make_decode(const akin_job_t *job,
     akin_status_t status = AKIN_OK;
     for (uint32_t w = 0; w < job->n_decode && status == AKIN_OK; w++) {
         params.rates = fit->pbar != NULL ? fit->pbar + w * n : NULL;
-        status = akin_placement_make(&params, &placements->decode[w], err);
+        status =
+            has_maps(job, fit)
+                ? akin_placement_copy(&fit->placements[w],
+                                      &placements->decode[w])
+                : akin_placement_make(&params, &placements->decode[w], err);
     }
     return status;
 }
@@ -131,8 +148,8 @@ akin_status_t akin_job_placements_make(const akin_job_t *job,
     *placements_p = placements;
     akin_status_t status = akin_job_ep_check(job, model, fit, err);
     if (status == AKIN_OK)
-        status = akin_placement_kind_find(akin_job_placement_name(job, fit),
-                                          &params.kind, err);
+        status =
+            akin_placement_kind_find(kind_name(job, fit), &params.kind, err);
     if (status == AKIN_OK && job->ep > 1)
         status = make_decode(job, params, fit, &placements, err);
     if (status == AKIN_OK && job->prefill_ep > 1)

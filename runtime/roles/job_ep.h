@@ -31,15 +31,16 @@ akin_status_t akin_job_ep_check(const akin_job_t *job,
                                 const akin_fit_t *fit,
                                 akin_error_t *err) AKIN_MUST_CHECK;
 
-/** The kind that ep.placement comes to: "auto" is `activation` with a fit that
- * has decode rates, else `linear`. */
+/** What ep.placement comes to for the decode workers: "auto" is "fit", the
+ * fit's own maps, if those are for workers of such ranks and replicas; else
+ * "activation" with a fit that has decode rates, and "linear" without. */
 const char *akin_job_placement_name(const akin_job_t *job,
                                     const akin_fit_t *fit);
 
 /**
- * Place the experts: decode worker w by the decode rates of the fit's cluster
- * w, prefill workers by the mean of all clusters, each with half of
- * decode.max_batch as the usual batch.
+ * Place the experts: decode worker w by the fit's own map or the decode rates
+ * of its cluster w, prefill workers by the mean of all clusters, each with half
+ * of decode.max_batch as the usual batch.
  *
  * \param[out] placements_p  akin_job_placements_cleanup()
  * \return AKIN_OK, AKIN_ERR_NOMEM, and those of akin_job_ep_check()

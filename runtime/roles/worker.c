@@ -121,6 +121,8 @@ void akin_worker_on_message(void *arg, uint32_t from, uint16_t type,
         else
             worker->stopping = 1;
     } else if (!akini_worker_group_message(worker, from, type, payload,
+                                           bytes) &&
+               !akini_worker_place_message(worker, from, type, payload,
                                            bytes)) {
         worker->role->message(worker, from, type, payload, bytes);
     }
@@ -155,6 +157,8 @@ static void turn(akin_worker_t *worker)
         if (job != NULL)
             akini_worker_group_made(worker);
         if (worker->failure == AKIN_OK)
+            akini_worker_place_turn(worker);
+        if (worker->failure == AKIN_OK)
             akini_worker_group_turn(worker);
         return;
     }
@@ -174,6 +178,8 @@ static int64_t next_ns(akin_worker_t *worker)
     int64_t next = worker->role->expire(worker, now);
     if (is_group(worker)) {
         int64_t late = akini_worker_group_expire(worker, now);
+        next = late < next ? late : next;
+        late = akini_worker_place_expire(worker, now);
         next = late < next ? late : next;
     }
     /* Then there is nothing to wait for. */
@@ -208,6 +214,7 @@ akin_status_t akin_worker_run(akin_worker_t *worker)
     }
     akin_stepper_destroy(worker->stepper);
     worker->stepper = NULL;
+    akini_worker_place_cleanup(worker);
     if (worker->failure == AKIN_OK)
         send_stats(worker);
     akin_packer_cleanup(&worker->packer);

@@ -10,6 +10,7 @@
 #include "roles/message.h"
 #include "roles/stepper.h"
 #include "roles/worker_group.h"
+#include "roles/worker_place.h"
 
 #ifdef __cplusplus
 extern "C" {
@@ -56,6 +57,7 @@ struct akin_worker {
     const akin_worker_role_t *role;
     void *state;                /* the role's */
     akini_worker_group_t group; /* its worker, if that has several ranks */
+    akini_worker_place_t place; /* the next map of a layer, likewise */
     int stopping;
     akin_status_t failure; /* why the rank cannot go on */
     akin_error_t error;    /* the same in words */

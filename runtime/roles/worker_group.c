@@ -30,13 +30,21 @@ void akini_worker_group_init(akin_worker_t *worker)
     worker->group.deadline_ns = INT64_MAX;
 }
 
-static void send_to_members(akin_worker_t *worker, akin_message_type_t type,
-                            uint64_t number)
+static void send_step(akin_worker_t *worker, const akin_message_ep_step_t *m)
 {
     const akini_worker_group_t *g = &worker->group;
     for (uint32_t rank = g->leader + 1; rank < g->leader + g->n_ranks; rank++) {
-        akin_message_pack_id(&worker->packer, number);
-        akin_worker_send(worker, rank, type);
+        akin_message_pack_ep_step(&worker->packer, m);
+        akin_worker_send(worker, rank, AKIN_MESSAGE_EP_STEP);
+    }
+}
+
+static void send_end(akin_worker_t *worker)
+{
+    const akini_worker_group_t *g = &worker->group;
+    for (uint32_t rank = g->leader + 1; rank < g->leader + g->n_ranks; rank++) {
+        akin_message_pack_id(&worker->packer, g->number);
+        akin_worker_send(worker, rank, AKIN_MESSAGE_EP_END);
     }
 }
 
@@ -64,17 +72,18 @@ static void on_done(akin_worker_t *worker, uint32_t from, uint64_t number,
                          from, (unsigned long long)number);
 }
 
-static void on_step(akin_worker_t *worker, uint64_t number)
+static void on_step(akin_worker_t *worker, const akin_message_ep_step_t *m)
 {
     akini_worker_group_t *g = &worker->group;
-    if (g->is_stepping || g->due != 0 || number != g->number + 1) {
+    if (g->is_stepping || g->due != 0 || m->number != g->number + 1) {
         akin_worker_fail(worker, AKIN_ERR_FORMAT,
                          "the leader, rank %u, began step %llu after step %llu",
-                         g->leader, (unsigned long long)number,
+                         g->leader, (unsigned long long)m->number,
                          (unsigned long long)g->number);
         return;
     }
-    g->due = number;
+    g->due = m->number;
+    g->due_epoch = m->epoch;
     g->is_ready = 0;
 }
 
@@ -82,7 +91,8 @@ int akini_worker_group_message(akin_worker_t *worker, uint32_t from,
                                uint16_t type, const void *payload, size_t bytes)
 {
     akin_message_ep_done_t done;
-    uint64_t number = 0;
+    akin_message_ep_step_t step;
+    uint64_t number;
     akin_status_t status;
     if (type < AKIN_MESSAGE_EP_READY || type > AKIN_MESSAGE_EP_END)
         return 0;
@@ -96,6 +106,8 @@ int akini_worker_group_message(akin_worker_t *worker, uint32_t from,
     }
     if (type == AKIN_MESSAGE_EP_DONE)
         status = akin_message_unpack_ep_done(payload, bytes, &done);
+    else if (type == AKIN_MESSAGE_EP_STEP)
+        status = akin_message_unpack_ep_step(payload, bytes, &step);
     else
         status = akin_message_unpack_id(payload, bytes, &number);
     if (status != AKIN_OK)
@@ -107,7 +119,7 @@ int akini_worker_group_message(akin_worker_t *worker, uint32_t from,
     else if (type == AKIN_MESSAGE_EP_DONE)
         on_done(worker, from, done.number, done.has_work);
     else if (type == AKIN_MESSAGE_EP_STEP)
-        on_step(worker, number);
+        on_step(worker, &step);
     else
         worker->stopping = 1;
     return 1;
@@ -135,7 +147,7 @@ static void pace(akin_worker_t *worker)
     akini_worker_group_t *g = &worker->group;
     if (g->is_ending) {
         if (g->pacer.running == 0) {
-            send_to_members(worker, AKIN_MESSAGE_EP_END, g->number);
+            send_end(worker);
             worker->stopping = 1;
         }
         return;
@@ -143,8 +155,12 @@ static void pace(akin_worker_t *worker)
     const uint64_t number = akin_pacer_next(&g->pacer);
     if (number == 0)
         return;
-    send_to_members(worker, AKIN_MESSAGE_EP_STEP, number);
-    on_step(worker, number);
+    const akin_message_ep_step_t m = {
+        .number = number,
+        .epoch = akini_worker_place_epoch(worker),
+    };
+    send_step(worker, &m);
+    on_step(worker, &m);
 }
 
 /* A rank without rows takes part: it holds experts that others' rows need. */
@@ -155,6 +171,9 @@ static void begin_step(akin_worker_t *worker, akin_stepper_job_t *job)
     g->due = 0;
     g->is_stepping = 1;
     job->n_rows = 0;
+    akini_worker_place_apply(worker, g->due_epoch);
+    if (worker->failure != AKIN_OK)
+        return;
     if (!g->is_ending)
         worker->role->fill(worker, job);
     akin_stepper_submit(worker->stepper);

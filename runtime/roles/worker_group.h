@@ -15,6 +15,7 @@ typedef struct akini_worker_group {
     uint32_t leader;     /* the first of them, which paces the steps */
     akin_pacer_t pacer;  /* the leader's */
     uint64_t due;        /* step to be begun now; 0: none */
+    uint64_t due_epoch;  /* of the placement that it runs under */
     uint64_t number;     /* of the last step that began here */
     int is_stepping;     /* the engine is in it */
     int is_ready;        /* the leader knows that there is work here */

@@ -31,7 +31,7 @@ expect_text "mpi: warning" "$scratch/mpi.err" 'the death of a rank ends the job'
 "$akin" calibrate -c "$job" -i "$prompts" -o "$scratch/calibration.trace" \
     --set roles.ep=2 >"$scratch/calibrate.out" 2>"$scratch/calibrate.err"
 expect "calibrate: exit code" 0 $?
-"$akin" fit "$scratch/calibration.trace" -o "$scratch/fit.json" -K 2 \
+"$akin" fit "$scratch/calibration.trace" -o "$scratch/fit.json" -K 2 --ep 2 \
     >"$scratch/fit.out" 2>"$scratch/fit.err"
 expect "fit: exit code" 0 $?
 fit=(--set "routing.fit=$scratch/fit.json" --set roles.prefill_ep=1)
@@ -41,6 +41,8 @@ same activation "${fit[@]}" --set roles.ep=2 --set ep.placement=activation \
     --set ep.replicas=8 --set routing.decode=union
 same auto "${fit[@]}" --set roles.ep=4
 expect_text "auto" "$scratch/auto.err" 'experts placed by activation'
+same of-fit "${fit[@]}" --set roles.ep=2 --set routing.decode=union-band
+expect_text "of-fit" "$scratch/of-fit.err" 'experts placed by fit'
 
 # Of one request at a time every rank's part is known: they add up to what one
 # rank computes, and no rank has more than its share.

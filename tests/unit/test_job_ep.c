@@ -146,6 +146,44 @@ static void maps(void)
     akin_fit_cleanup(&fit);
 }
 
+/* The fit's own maps, where they are for workers of this kind. */
+static void maps_of_fit(void)
+{
+    akin_fit_t fit = planted_fit(&shape, 8);
+    akin_job_t job = job_of(1, 2, "auto");
+    akin_job_placements_t made;
+    akin_error_t err = {{0}};
+    /* Of another kind than auto would make. */
+    const akin_placement_params_t params = {.kind = AKIN_PLACEMENT_ROUND_ROBIN,
+                                            .n_layers = 6,
+                                            .n_experts = N_EXPERTS,
+                                            .n_ranks = 2};
+    fit.placements = calloc(8, sizeof(*fit.placements));
+    CU_ASSERT_PTR_NOT_NULL_FATAL(fit.placements);
+    for (uint32_t w = 0; w < 8; w++)
+        CU_ASSERT_EQUAL_FATAL(
+            akin_placement_make(&params, &fit.placements[w], &err), AKIN_OK);
+    CU_ASSERT_STRING_EQUAL(akin_job_placement_name(&job, &fit), "fit");
+    CU_ASSERT_EQUAL_FATAL(
+        akin_job_placements_make(&job, &model, &fit, &made, &err), AKIN_OK);
+    for (uint32_t w = 0; w < 8; w++)
+        CU_ASSERT(same(&made.decode[w], &fit.placements[w]));
+    akin_job_placements_cleanup(&made);
+    job.n_replicas = 2;
+    CU_ASSERT_STRING_EQUAL(akin_job_placement_name(&job, &fit), "activation");
+    job.n_replicas = 0;
+    job.ep = 4;
+    CU_ASSERT_STRING_EQUAL(akin_job_placement_name(&job, &fit), "activation");
+    CU_ASSERT_EQUAL_FATAL(
+        akin_job_placements_make(&job, &model, &fit, &made, &err), AKIN_OK);
+    CU_ASSERT_EQUAL(made.decode[0].n_ranks, 4);
+    akin_job_placements_cleanup(&made);
+    job.placement = "linear";
+    job.ep = 2;
+    CU_ASSERT_STRING_EQUAL(akin_job_placement_name(&job, &fit), "linear");
+    akin_fit_cleanup(&fit);
+}
+
 /* Workers of one rank have no map, and auto follows the fit. */
 static void none(void)
 {
@@ -172,9 +210,8 @@ static void none(void)
 }
 
 static const runner_test_t tests[] = {
-    {"places", places},
-    {"numbers that do not fit", refused},
-    {"maps", maps},
+    {"places", places}, {"numbers that do not fit", refused},
+    {"maps", maps},     {"maps of a fit", maps_of_fit},
     {"no maps", none},
 };
 

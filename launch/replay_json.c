@@ -75,7 +75,8 @@ static json_t *case_json(const akin_replay_job_t *job, uint32_t which,
     const char *setting = akin_replay_case_setting(c->policy);
     char name[64];
     akin_replay_case_name(c, name, sizeof(name));
-    json_t *object = json_pack("{s:s, s:s}", "name", name, "policy", c->policy);
+    json_t *object = json_pack("{s:s, s:s, s:s?}", "name", name, "policy",
+                               c->policy, "placement", c->placement);
     int failed = object == NULL;
     if (!failed && setting != NULL)
         failed =

@@ -295,6 +295,9 @@ static void say(rank_t *to, uint32_t from, uint16_t type, uint64_t number)
     if (type == AKIN_MESSAGE_EP_DONE) {
         const akin_message_ep_done_t m = {.number = number};
         akin_message_pack_ep_done(&p, &m);
+    } else if (type == AKIN_MESSAGE_EP_STEP) {
+        const akin_message_ep_step_t m = {.number = number};
+        akin_message_pack_ep_step(&p, &m);
     } else {
         akin_message_pack_id(&p, number);
     }

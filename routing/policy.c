@@ -253,6 +253,13 @@ void akin_policy_observe_counts(akin_policy_t *policy, const uint16_t *counts,
         policy->ops->observe_counts(policy->self, counts, n_tokens);
 }
 
+void akin_policy_placement_changed(akin_policy_t *policy, uint32_t worker)
+{
+    if (worker < policy->params.n_workers &&
+        policy->ops->placement_changed != NULL)
+        policy->ops->placement_changed(policy->self, worker);
+}
+
 uint32_t akin_policy_in_flight(const akin_policy_t *policy, uint32_t worker)
 {
     return worker < policy->params.n_workers ? policy->in_flight[worker] : 0;

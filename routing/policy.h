@@ -143,6 +143,10 @@ void akin_policy_observe(akin_policy_t *policy, uint32_t worker,
 void akin_policy_observe_counts(akin_policy_t *policy, const uint16_t *counts,
                                 uint32_t n_tokens);
 
+/** A map of params->placements has changed: what the policy keeps of that
+ * worker is worked out again. */
+void akin_policy_placement_changed(akin_policy_t *policy, uint32_t worker);
+
 /** What the last decision that found a worker looked at. */
 akin_policy_choice_t akin_policy_last_choice(const akin_policy_t *policy);
 

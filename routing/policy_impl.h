@@ -50,6 +50,8 @@ typedef struct akini_policy_ops {
     /** May be NULL. */
     void (*observe_counts)(void *self, const uint16_t *counts,
                            uint32_t n_tokens);
+    /** May be NULL. */
+    void (*placement_changed)(void *self, uint32_t worker);
     /** May be NULL: 0. */
     double (*expected_distinct)(const void *self, uint32_t worker);
     /** May be NULL: no band. */

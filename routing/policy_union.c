@@ -300,6 +300,12 @@ static void observe_counts_union(void *self, const uint16_t *counts,
     akini_union_rates_observe(&state->source, counts, n_tokens);
 }
 
+static void placement_changed(void *self, uint32_t worker)
+{
+    union_state_t *state = self;
+    refresh(state, &state->workers[worker]);
+}
+
 static double expected_distinct(const void *self, uint32_t worker)
 {
     const union_state_t *state = self;
@@ -340,6 +346,7 @@ const akini_policy_ops_t akini_policy_union = {
     .finish = finish_union,
     .observe = observe_union,
     .observe_counts = observe_counts_union,
+    .placement_changed = placement_changed,
     .expected_distinct = expected_distinct,
 };
 
@@ -354,6 +361,7 @@ const akini_policy_ops_t akini_policy_union_band = {
     .finish = finish_union,
     .observe = observe_union,
     .observe_counts = observe_counts_union,
+    .placement_changed = placement_changed,
     .expected_distinct = expected_distinct,
     .last_choice = last_choice,
 };
@@ -369,6 +377,7 @@ const akini_policy_ops_t akini_policy_union_pull = {
     .finish = finish_union,
     .observe = observe_union,
     .observe_counts = observe_counts_union,
+    .placement_changed = placement_changed,
     .expected_distinct = expected_distinct,
     .last_choice = last_pull,
 };

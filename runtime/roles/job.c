@@ -54,6 +54,21 @@ const akin_config_row_t akin_job_rows[] = {
      "worker's ranks."},
     {"ep.timeout", AKIN_CONFIG_TIME, "", "10s", 1e8, 3.6e12, NULL,
      "How long a worker's ranks wait for one of them before they give up."},
+    {"ep.replace", AKIN_CONFIG_CHOICE, "", "off", 0, 0, "off|dry-run|on",
+     "Place a layer of a decode worker anew, by the experts that its tokens "
+     "chose of late, when that pays; dry-run counts and logs what it would do. "
+     "Answers stay the same."},
+    {"ep.replace_every", AKIN_CONFIG_INT, "steps", "1000", 2, 1e9, NULL,
+     "Steps of a decode worker after which ep.replace looks for a change of "
+     "one layer."},
+    {"ep.replace_horizon", AKIN_CONFIG_TIME, "", "60s", 1e6, 8.64e13, NULL,
+     "Time in which a change has to save more than moving the weights takes."},
+    {"ep.replace_bandwidth", AKIN_CONFIG_SIZE, "bytes per second", "2GiB",
+     1048576.0, 17592186044416.0, NULL,
+     "How fast a decode worker takes the weights of experts."},
+    {"ep.replace_force", AKIN_CONFIG_BOOL, "", "false", 0, 0, NULL,
+     "Change a layer every time, paying or not, by one kind of placement after "
+     "another: for tests."},
     {"router.max_in_flight", AKIN_CONFIG_INT, "requests", "1024", 1, 1048576,
      NULL, "Most requests inside the job; more wait in the input."},
     {"router.request_timeout", AKIN_CONFIG_TIME, "", "10min", 1e6, 8.64e13,
@@ -100,6 +115,13 @@ static const char *resolve_policy(const char *setting, const char *fit_path)
     return fit_path[0] != '\0' ? "union-pull" : "union";
 }
 
+static akin_replace_mode_t replace_mode(const char *name)
+{
+    if (strcmp(name, "off") == 0)
+        return AKIN_REPLACE_OFF;
+    return strcmp(name, "on") == 0 ? AKIN_REPLACE_ON : AKIN_REPLACE_DRY_RUN;
+}
+
 static akin_status_t check(const akin_config_t *config, const akin_job_t *job,
                            akin_error_t *err)
 {
@@ -116,6 +138,13 @@ static akin_status_t check(const akin_config_t *config, const akin_job_t *job,
                               "roles.ep",
                               akin_config_origin(config, "ep.replicas"),
                               job->n_replicas);
+    if (job->replace != AKIN_REPLACE_OFF && job->ep == 1)
+        return akin_error_set(err, AKIN_ERR_CONFIG,
+                              "%s: ep.replace is \"%s\", but decode workers of "
+                              "one rank hold every expert: leave it off or "
+                              "raise roles.ep",
+                              akin_config_origin(config, "ep.replace"),
+                              akin_config_string(config, "ep.replace"));
     if (akin_config_int(config, "roles.spare") != 0)
         return akin_error_set(err, AKIN_ERR_CONFIG,
                               "%s: roles.spare: this version has no spare "
@@ -161,6 +190,11 @@ akin_status_t akin_job_read(const akin_config_t *config, akin_job_t *job_p,
         .prefill_ep_origin = akin_config_origin(config, prefill_ep_key),
         .n_replicas = u32(config, "ep.replicas"),
         .ep_timeout_ns = akin_config_ns(config, "ep.timeout"),
+        .replace = replace_mode(akin_config_string(config, "ep.replace")),
+        .replace_every = u32(config, "ep.replace_every"),
+        .replace_force = akin_config_bool(config, "ep.replace_force"),
+        .replace_horizon_ns = akin_config_ns(config, "ep.replace_horizon"),
+        .replace_bandwidth = akin_config_bytes(config, "ep.replace_bandwidth"),
         .slab_bytes = akin_config_bytes(config, "kv.slab"),
         .block_tokens = u32(config, "kv.block_tokens"),
         .prefix_cache = akin_config_bool(config, "kv.prefix_cache"),

@@ -16,6 +16,13 @@ extern "C" {
 extern const akin_config_row_t akin_job_rows[];
 extern const size_t akin_job_n_rows;
 
+/** What ep.replace asks for. */
+typedef enum akin_replace_mode {
+    AKIN_REPLACE_OFF,
+    AKIN_REPLACE_DRY_RUN, /* changes are proposed and counted, not made */
+    AKIN_REPLACE_ON
+} akin_replace_mode_t;
+
 /** A job; strings are borrowed from the config. */
 typedef struct akin_job {
     const char *model_path;
@@ -35,6 +42,11 @@ typedef struct akin_job {
     const char *prefill_ep_origin;
     uint32_t n_replicas; /* expert slots per layer beyond one per expert */
     int64_t ep_timeout_ns;
+    akin_replace_mode_t replace; /* while serving */
+    uint32_t replace_every;      /* steps of a worker */
+    int replace_force;
+    int64_t replace_horizon_ns;
+    uint64_t replace_bandwidth; /* bytes per second */
     uint64_t slab_bytes;
     uint32_t block_tokens;
     int prefix_cache;

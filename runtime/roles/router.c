@@ -89,6 +89,8 @@ static akin_status_t create_routing(akin_router_t *r, akin_error_t *err)
                  "for one kind");
     akin_status_t status =
         akin_policy_create(job->decode_policy, &params, &r->policy, err);
+    if (status == AKIN_OK)
+        status = akini_router_create_replacer(r);
     if (status == AKIN_OK && strcmp(job->prefill_policy, "prefix-hash") == 0)
         status = akin_prefix_router_create(akin_job_n_prefill_ranks(job), NULL,
                                            &r->prefix, err);
@@ -173,6 +175,7 @@ void akin_router_destroy(akin_router_t *router)
     akin_summary_destroy(router->summary);
     akin_policy_destroy(router->policy);
     akin_prefix_router_destroy(router->prefix);
+    akin_replacer_destroy(router->replacer);
     akin_packer_cleanup(&router->packer);
     free(router->prefill);
     free(router->decode);
@@ -341,6 +344,10 @@ akin_status_t akin_router_run(akin_router_t *router, akin_net_t *net,
     akin_progress_finish(r->progress, &r->counts, now);
     akin_policy_refits_t refits = akin_policy_refits(r->policy);
     akin_summary_set_refits(r->summary, &refits);
+    if (r->replacer != NULL) {
+        akin_replacer_stats_t replaced = akin_replacer_stats(r->replacer);
+        akin_summary_set_replaced(r->summary, &replaced);
+    }
     akin_summary_end(r->summary, now);
     akin_status_t ended =
         r->sink->ops->end(r->sink, is_complete && r->failure == AKIN_OK,

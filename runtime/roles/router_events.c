@@ -193,13 +193,16 @@ static void on_step(akin_router_t *r, uint32_t from, const void *payload,
         give_up(r, from, status);
 }
 
-static void on_counts(akin_router_t *r, const void *payload, size_t bytes)
+static void on_counts(akin_router_t *r, uint32_t from, const void *payload,
+                      size_t bytes)
 {
     akin_message_counts_t m;
     if (akin_message_unpack_counts(payload, bytes, &m) != AKIN_OK)
         return;
-    if (m.n_counts == n_counts(r) && m.n_tokens > 0)
+    if (m.n_counts == n_counts(r) && m.n_tokens > 0) {
         akin_policy_observe_counts(r->policy, m.counts, m.n_tokens);
+        akini_router_replace_counts(r, from, &m);
+    }
     free(m.counts);
 }
 
@@ -245,7 +248,11 @@ void akin_router_on_message(void *arg, uint32_t from, uint16_t type,
     } else if (akini_router_is_decode(r, from) && type == AKIN_MESSAGE_TOKENS) {
         on_tokens(r, from, payload, bytes);
     } else if (akini_router_is_decode(r, from) && type == AKIN_MESSAGE_COUNTS) {
-        on_counts(r, payload, bytes);
+        on_counts(r, from, payload, bytes);
+    } else if (akini_router_is_decode(r, from) && type == AKIN_MESSAGE_PLACED) {
+        akin_status_t status = akini_router_on_placed(r, from, payload, bytes);
+        if (status != AKIN_OK)
+            give_up(r, from, status);
     } else if (type == AKIN_MESSAGE_ROUTES && r->params.job->record_routes) {
         akin_status_t status = akini_router_on_routes(r, from, payload, bytes);
         if (status != AKIN_OK)
@@ -290,6 +297,7 @@ void akin_router_on_peer_lost(void *arg, uint32_t rank, akin_status_t status)
     if (w->is_lost)
         return;
     akini_router_lose_worker(r, w->worker);
+    akini_router_replace_lost(r, w->worker);
     if (r->is_closing)
         return;
     AKIN_LOG(ROLES, ERROR, "%s rank %u is lost: %s",

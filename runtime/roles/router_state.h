@@ -9,6 +9,7 @@
 #include "roles/id_set.h"
 #include "roles/message.h"
 #include "roles/progress.h"
+#include "roles/replacer.h"
 #include "roles/router.h"
 #include "roles/summary.h"
 #include "routing/policy.h"
@@ -105,8 +106,9 @@ struct akin_router {
     akini_steps_t *steps;
     akin_policy_t *policy;
     akin_prefix_router_t *prefix;
-    uint8_t *eligible; /* prefill: of ranks; decode: of workers */
-    uint32_t *loads;   /* [n_prefill] */
+    akin_replacer_t *replacer; /* NULL: experts stay where they are */
+    uint8_t *eligible;         /* prefill: of ranks; decode: of workers */
+    uint32_t *loads;           /* [n_prefill] */
     akin_packer_t packer;
     /* The end. */
     int is_closing;  /* workers were told to stop */
@@ -183,6 +185,23 @@ uint32_t akini_router_decode_worker(const akin_router_t *r, uint32_t decode);
 uint32_t akini_router_alive(const akini_rank_t *ranks, uint32_t n);
 /** A worker is lost as a whole. */
 void akini_router_lose_worker(akin_router_t *r, uint32_t worker);
+
+/* router_replace.c: experts placed anew. Nothing happens without a replacer. */
+
+/** \return AKIN_OK, AKIN_ERR_NOMEM */
+akin_status_t akini_router_create_replacer(akin_router_t *r) AKIN_MUST_CHECK;
+/** Decode counts of a rank, of the right size. */
+void akini_router_replace_counts(akin_router_t *r, uint32_t from,
+                                 const akin_message_counts_t *m);
+/** A step of a decode worker, as the policy counts them. */
+void akini_router_replace_step(akin_router_t *r, uint32_t worker,
+                               const akin_policy_step_t *step);
+/** PLACED of the leader of a decode worker. \return that of unpacking it. */
+akin_status_t akini_router_on_placed(akin_router_t *r, uint32_t from,
+                                     const void *payload,
+                                     size_t bytes) AKIN_MUST_CHECK;
+/** A worker, as the summary counts them, is lost. */
+void akini_router_replace_lost(akin_router_t *r, uint32_t worker);
 
 /* router_steps.c: what workers report of their steps. */
 

@@ -213,6 +213,12 @@ void akin_summary_set_refits(akin_summary_t *summary,
     summary->refits = *refits;
 }
 
+void akin_summary_set_replaced(akin_summary_t *summary,
+                               const akin_replacer_stats_t *replaced)
+{
+    summary->replaced = *replaced;
+}
+
 void akin_summary_add_prefix(akin_summary_t *summary, uint32_t worker,
                              uint64_t n_query_tokens, uint64_t n_hit_tokens)
 {

@@ -5,6 +5,7 @@
 
 #include "base/error.h"
 #include "kv/block.h"
+#include "roles/replacer.h"
 #include "routing/policy.h"
 
 #include <stdint.h>
@@ -112,6 +113,9 @@ void akin_summary_add_prediction(akin_summary_t *summary, double expected,
 /** Refits of the whole run; a policy that makes none shows none. */
 void akin_summary_set_refits(akin_summary_t *summary,
                              const akin_policy_refits_t *refits);
+/** What ep.replace did in the whole run; without it nothing is shown. */
+void akin_summary_set_replaced(akin_summary_t *summary,
+                               const akin_replacer_stats_t *replaced);
 /** A prompt was looked up in a prefix cache. */
 void akin_summary_add_prefix(akin_summary_t *summary, uint32_t worker,
                              uint64_t n_query_tokens, uint64_t n_hit_tokens);

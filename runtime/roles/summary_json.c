@@ -110,6 +110,20 @@ static json_t *refits_json(const akin_summary_t *summary)
     return finish(&w);
 }
 
+static json_t *replaced_json(const akin_replacer_stats_t *replaced)
+{
+    writer_t w = {json_object(), 0};
+    set_text(&w, "mode", replaced->mode == AKIN_REPLACE_ON ? "on" : "dry-run");
+    set_integer(&w, "considered", replaced->n_considered);
+    set_integer(&w, "proposed", replaced->n_proposed);
+    set_integer(&w, "applied", replaced->n_applied);
+    set_integer(&w, "dropped", replaced->n_dropped);
+    set_integer(&w, "experts_moved", replaced->n_moved);
+    set_integer(&w, "bytes_moved", replaced->n_bytes);
+    set_real(&w, "predicted_gain_s", replaced->gain_s);
+    return finish(&w);
+}
+
 static json_t *predictions_json(const akini_summary_predictions_t *p)
 {
     const double n = (double)p->n, r = akini_summary_correlation(p);
@@ -259,6 +273,8 @@ json_t *akin_summary_json(akin_summary_t *summary)
             predictions_json(&summary->predictions));
     if (summary->refits.is_refitting)
         set(&w, "refits", refits_json(summary));
+    if (summary->replaced.mode != AKIN_REPLACE_OFF)
+        set(&w, "replacements", replaced_json(&summary->replaced));
     set(&w, "kv_transfer_ms", distribution(summary->transfer, 1e6));
     set(&w, "distinct_experts_by_batch", batches_json(summary));
     set(&w, "workers", workers_json(summary));

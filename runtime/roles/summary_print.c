@@ -130,6 +130,32 @@ static void print_routing(table_t *t, const akin_summary_t *summary)
     cell(t, "%.1f", (double)refits->max_install_ns / 1e3);
 }
 
+/* What ep.replace did, or would have done. */
+static void print_replaced(table_t *t, const akin_replacer_stats_t *replaced)
+{
+    const int is_dry = replaced->mode == AKIN_REPLACE_DRY_RUN;
+    if (replaced->mode == AKIN_REPLACE_OFF)
+        return;
+    row(t);
+    cell(t, "changes of placement considered, proposed");
+    cell(t, "%" PRIu64 ", %" PRIu64, replaced->n_considered,
+         replaced->n_proposed);
+    if (!is_dry) {
+        row(t);
+        cell(t, "  applied, dropped");
+        cell(t, "%" PRIu64 ", %" PRIu64, replaced->n_applied,
+             replaced->n_dropped);
+    }
+    row(t);
+    cell(t, is_dry ? "  experts that a dry run did not move, MiB"
+                   : "  experts moved, MiB");
+    cell(t, "%" PRIu64 ", %.1f", replaced->n_moved,
+         (double)replaced->n_bytes / 1048576.0);
+    row(t);
+    cell(t, "  gain predicted of that, s");
+    cell(t, "%.3f", replaced->gain_s);
+}
+
 static akin_status_t print_totals(const akin_summary_t *summary, FILE *file)
 {
     static const char *const columns[] = {"run", "", NULL};
@@ -171,6 +197,7 @@ static akin_status_t print_totals(const akin_summary_t *summary, FILE *file)
     }
     print_predictions(&t, summary);
     print_routing(&t, summary);
+    print_replaced(&t, &summary->replaced);
     row(&t);
     cell(&t, "prefix cache hits, %% of prompt tokens");
     cell(&t, "%.1f",

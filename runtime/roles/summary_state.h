@@ -80,6 +80,7 @@ struct akin_summary {
     akini_mean_t similarity; /* cosine with the chosen worker's centroid */
     akini_summary_predictions_t predictions;
     akin_policy_refits_t refits;
+    akin_replacer_stats_t replaced;
     akini_summary_sums_t run; /* steps: of decode workers only */
     akini_summary_sums_t *workers;
     uint32_t n_workers;

@@ -15,6 +15,8 @@ static const char *const variant_names[] = {
 /* Below it, signatures say little about how requests decode. */
 #define LOW_RHO 0.6
 
+enum { SHOWN_BYTES = 32 };
+
 static void print_setting(const char *policy, const char *name,
                           const double *values,
                           const akin_fit_auto_gain_t *gains, uint32_t n,
@@ -29,15 +31,29 @@ static void print_setting(const char *policy, const char *name,
             100.0 * gains[i].p99.mean, 100.0 * gains[i].p99.half_width);
 }
 
+/* A number, or - where there is none. */
+static const char *shown(char text[SHOWN_BYTES], int digits, double value)
+{
+    if (isfinite(value))
+        (void)snprintf(text, SHOWN_BYTES, "%.*g", digits, value);
+    return isfinite(value) ? text : "-";
+}
+
 static void print_variant(const akin_fit_auto_report_t *report, int variant,
                           uint32_t n_layers)
 {
     const akin_fit_auto_outcome_t *o = &report->variants[variant];
-    if (!o->was_tried)
+    char rho[SHOWN_BYTES];
+    if (!o->was_tried) {
+        if (o->refusal.text[0] != '\0')
+            (void)printf("  %-10s not possible: %s\n", variant_names[variant],
+                         o->refusal.text);
         return;
-    (void)printf("%s %-10s rho %.3f, %u of %u layers\n",
+    }
+    (void)printf("%s %-10s rho %s, %u of %u layers\n",
                  variant == (int)report->chosen ? "*" : " ",
-                 variant_names[variant], o->rho, o->n_masked, n_layers);
+                 variant_names[variant], shown(rho, 3, o->rho), o->n_masked,
+                 n_layers);
     if (!report->was_replayed)
         return;
     print_setting("eldr-static", "tau", akin_fit_auto_taus, o->band,
@@ -79,10 +95,11 @@ void akin_fit_print(const akin_fit_outcome_t *o)
                      "flight\n",
                      r->n_seeds, o->fit->n_clusters, r->in_flight);
     else
-        (void)printf("\nToo few requests for held-out replays with %u workers: "
-                     "the variant of greater rho is taken, tau and pull stay "
-                     "open.\n",
-                     o->fit->n_clusters);
+        (void)printf("\n%s: the variant of greater rho is taken, tau and pull "
+                     "stay open.\n",
+                     o->fit->n_clusters == 1
+                         ? "One worker takes whatever comes"
+                         : "Too few requests to hold some out for replays");
     for (int v = 0; v < AKIN_FIT_AUTO_VARIANTS; v++)
         print_variant(r, v, o->set->shape.n_layers);
     print_clusters(o);
@@ -123,9 +140,14 @@ static json_t *settings_json(const char *name, const double *values,
 static json_t *variant_json(const akin_fit_auto_report_t *report, int variant)
 {
     const akin_fit_auto_outcome_t *o = &report->variants[variant];
-    json_t *json =
-        json_pack("{s:s, s:o, s:I}", "variant", variant_names[variant], "rho",
-                  real(o->rho), "layers", (json_int_t)o->n_masked);
+    json_t *json = json_pack(
+        "{s:s, s:o, s:I}", "variant", variant_names[variant], "rho",
+        real(o->was_tried ? o->rho : NAN), "layers", (json_int_t)o->n_masked);
+    if (!o->was_tried) {
+        (void)json_object_set_new(json, "refusal",
+                                  json_string(o->refusal.text));
+        return json;
+    }
     if (report->was_replayed) {
         (void)json_object_set_new(json, "eldr_static",
                                   settings_json("tau", akin_fit_auto_taus,
@@ -142,7 +164,7 @@ json_t *akin_fit_json(const akin_fit_outcome_t *o)
     const akin_fit_auto_report_t *r = o->report;
     json_t *variants = json_array();
     for (int v = 0; v < AKIN_FIT_AUTO_VARIANTS; v++)
-        if (r->variants[v].was_tried)
+        if (r->variants[v].was_tried || r->variants[v].refusal.text[0] != '\0')
             (void)json_array_append_new(variants, variant_json(r, v));
     json_t *sizes = json_array();
     for (uint32_t k = 0; k < o->fit->n_clusters; k++)
@@ -234,6 +256,7 @@ static json_t *placements_json(const akin_fit_t *fit, double batch)
 
 void akin_fit_show_print(const char *path, const akin_fit_t *fit, double batch)
 {
+    char text[SHOWN_BYTES];
     (void)printf("%s: %s, %u workers, %u of %u layers x %u experts", path,
                  variant_names[fit->variant], fit->n_clusters, fit->n_masked,
                  fit->n_layers, fit->n_experts);
@@ -242,8 +265,9 @@ void akin_fit_show_print(const char *path, const akin_fit_t *fit, double batch)
     (void)printf("\nmodel         %s\n", fit->model != NULL ? fit->model : "-");
     (void)printf("requests      %u\nseed          %llu\n", fit->n_requests,
                  (unsigned long long)fit->seed);
-    (void)printf("rho           %.3f\ntau           %.3g\npull          %.3g\n",
-                 fit->rho, fit->tau, fit->pull);
+    (void)printf("rho           %s\n", shown(text, 3, fit->rho));
+    (void)printf("tau           %s\n", shown(text, 3, fit->tau));
+    (void)printf("pull          %s\n", shown(text, 3, fit->pull));
     (void)printf("decode rates  %s\n",
                  fit->pbar != NULL ? "of every cluster" : "none");
     (void)printf("layers       ");

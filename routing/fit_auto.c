@@ -153,7 +153,7 @@ static akin_status_t fit_variant(const akin_fit_auto_params_t *params,
         akin_fit_cleanup(&made);
         akin_fit_report_cleanup(&made_report);
     }
-    outcome->was_tried = 1;
+    outcome->was_tried = status == AKIN_OK;
     return status;
 }
 
@@ -163,12 +163,22 @@ static akin_status_t fit_variants(const akin_fit_auto_params_t *params,
                                   akin_fit_auto_report_t *report,
                                   akin_error_t *err)
 {
-    akin_status_t status = AKIN_OK;
-    for (int v = 0; v < AKIN_FIT_AUTO_VARIANTS && status == AKIN_OK; v++)
-        if (!params->only_variant || v == (int)params->variant)
-            status = fit_variant(params, calibration, (akin_fit_variant_t)v,
-                                 fit, report, err);
-    return status;
+    for (int v = 0; v < AKIN_FIT_AUTO_VARIANTS; v++) {
+        akin_fit_auto_outcome_t *outcome = &report->variants[v];
+        if (params->only_variant && v != (int)params->variant)
+            continue;
+        akin_status_t status =
+            fit_variant(params, calibration, (akin_fit_variant_t)v, fit, report,
+                        &outcome->refusal);
+        if (status != AKIN_OK && status != AKIN_ERR_INVALID)
+            return akin_error_set(err, status, "%s", outcome->refusal.text);
+    }
+    if (report->variants[report->chosen].was_tried)
+        return AKIN_OK;
+    /* What is wrong with the plain variant is wrong with both. */
+    const int v = params->only_variant ? (int)params->variant : AKIN_FIT_COUNT;
+    return akin_error_set(err, AKIN_ERR_INVALID, "%s",
+                          report->variants[v].refusal.text);
 }
 
 static akin_status_t calibrate(const akin_fit_auto_params_t *params,

@@ -42,8 +42,9 @@ typedef struct akin_fit_auto_gain {
 /** What replays of the held-out half showed of a variant. */
 typedef struct akin_fit_auto_outcome {
     int was_tried;
-    double rho;        /* of the fit on all requests */
-    uint32_t n_masked; /* layers kept */
+    akin_error_t refusal; /* why there is no such fit; else empty */
+    double rho;           /* of the fit on all requests */
+    uint32_t n_masked;    /* layers kept */
     akin_fit_auto_gain_t band[AKIN_FIT_AUTO_TAUS];  /* eldr-static, by tau */
     akin_fit_auto_gain_t pull[AKIN_FIT_AUTO_PULLS]; /* union-pull, by pull */
     uint32_t best_tau;                              /* index */
@@ -69,12 +70,13 @@ void akin_fit_auto_report_cleanup(akin_fit_auto_report_t *report);
  * requests into halves a few times, fit one half, replay the other, and fit
  * all requests with the variant whose best setting of `union-pull` serves
  * the held-out ones best, where the mean time per token and its 99th
- * percentile weigh alike. The same input and seed give the same bits.
+ * percentile weigh alike. A variant that these requests do not allow is left
+ * out, and the report says why. The same input and seed give the same bits.
  *
  * \param[out] fit     the caller's to clean up; empty on failure.
  * \param[out] report  the caller's to clean up; empty on failure.
  * \param[out] err
- * \return AKIN_OK, and the errors of akin_fit_make().
+ * \return AKIN_OK, and the errors of akin_fit_make() where no variant is left.
  */
 akin_status_t akin_fit_auto(const akin_fit_auto_params_t *params,
                             akin_fit_t *fit, akin_fit_auto_report_t *report,

@@ -288,7 +288,7 @@ akin_status_t akin_layer_mask_search(const akin_layer_mask_params_t *params,
         status = akin_error_set(err, AKIN_ERR_INVALID,
                                 "layer mask: all %u pairs of requests decode "
                                 "equally far apart; calibrate with prompts "
-                                "that differ",
+                                "that differ or fit the variant count",
                                 params->n_pairs);
     } else {
         for (uint32_t l = 0; l < params->n_layers; l++)

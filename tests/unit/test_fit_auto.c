@@ -18,7 +18,8 @@ enum {
     SHARE = EXPERTS / DOMAINS,
     PROMPT = 24,
     DECODE = 40,
-    ROWS = PROMPT + DECODE
+    ROWS = PROMPT + DECODE,
+    FLAT = 8 /* experts of the trace that uses all of them */
 };
 
 /* Three choices in four fall into the domain's own share of the experts. */
@@ -140,7 +141,7 @@ static void test_planted(void)
 
 static void test_repeatable(void)
 {
-    akin_trace_t *trace = make_trace(64);
+    akin_trace_t *trace = make_trace(32);
     akin_fit_t fit[2];
     akin_fit_auto_report_t report[2];
     for (int i = 0; i < 2; i++)
@@ -178,10 +179,70 @@ static void test_too_few(void)
     akin_trace_close(trace);
 }
 
+/* A trace whose requests all use every expert of every layer, each about as
+ * often: nothing is rare, so that count_idf has no signature to offer. */
+static akin_trace_t *make_flat_trace(void)
+{
+    static uint16_t routes[ROWS * LAYERS * TOP_K];
+    char path[1024];
+    akin_error_t err = {{0}};
+    akin_trace_writer_t *writer = NULL;
+    akin_trace_t *trace = NULL;
+    (void)snprintf(path, sizeof(path), "%s", scratch_path("flat.json"));
+    const akin_trace_writer_params_t params = {
+        .path = path,
+        .shape = {.n_layers = LAYERS, .n_experts = FLAT, .top_k = TOP_K},
+    };
+    CU_ASSERT_EQUAL_FATAL(akin_trace_writer_create(&params, &writer, &err),
+                          AKIN_OK);
+    for (uint32_t i = 0; i < 32; i++) {
+        const char id[] = {(char)('A' + i), '\0'};
+        const akin_trace_record_t record = {
+            .id = id, .n_tokens = ROWS, .n_prompt = PROMPT};
+        for (uint32_t row = 0; row < ROWS * LAYERS; row++) {
+            const uint32_t e = row / LAYERS < FLAT
+                                   ? row / LAYERS
+                                   : (uint32_t)akin_rng_below(9, i, row, FLAT);
+            routes[row * TOP_K] = (uint16_t)e;
+            routes[row * TOP_K + 1] = (uint16_t)((e + 1) % FLAT);
+        }
+        CU_ASSERT_EQUAL_FATAL(
+            akin_trace_writer_append(writer, &record, routes, &err), AKIN_OK);
+    }
+    CU_ASSERT_EQUAL_FATAL(akin_trace_writer_finish(writer, &err), AKIN_OK);
+    akin_trace_writer_destroy(writer);
+    CU_ASSERT_EQUAL_FATAL(akin_trace_open(path, &trace, &err), AKIN_OK);
+    scratch_remove(scratch_path("flat.u8"));
+    scratch_remove(path);
+    return trace;
+}
+
+/* The variant that cannot be had is left out with its reason, not the fit. */
+static void test_one_variant_left(void)
+{
+    akin_trace_t *trace = make_flat_trace();
+    akin_fit_t fit;
+    akin_fit_auto_report_t report;
+    CU_ASSERT_EQUAL_FATAL(run(trace, 2, 0, &fit, &report), AKIN_OK);
+    CU_ASSERT_EQUAL(fit.variant, AKIN_FIT_COUNT);
+    CU_ASSERT(report.variants[AKIN_FIT_COUNT].was_tried);
+    CU_ASSERT_STRING_EQUAL(report.variants[AKIN_FIT_COUNT].refusal.text, "");
+    CU_ASSERT_EQUAL(report.variants[AKIN_FIT_COUNT_IDF].was_tried, 0);
+    CU_ASSERT_PTR_NOT_NULL(
+        strstr(report.variants[AKIN_FIT_COUNT_IDF].refusal.text, "is zero"));
+    akin_fit_auto_report_cleanup(&report);
+    akin_fit_cleanup(&fit);
+    /* What both variants refuse is an error. */
+    CU_ASSERT_EQUAL(run(trace, 33, 0, &fit, &report), AKIN_ERR_INVALID);
+    CU_ASSERT_PTR_NULL(fit.centroids);
+    akin_trace_close(trace);
+}
+
 static const runner_test_t tests[] = {
     {"planted domains", test_planted},
     {"the same again", test_repeatable},
     {"too few requests", test_too_few},
+    {"one variant left", test_one_variant_left},
 };
 
 RUNNER_MAIN("fit_auto", tests)

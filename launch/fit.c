@@ -5,8 +5,13 @@
 #include "routing/fit_placement.h"
 
 #include <argp.h>
+#include <errno.h>
+#include <libgen.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 typedef struct options {
     const char *trace_path;
@@ -60,8 +65,12 @@ static const struct argp_option arguments[] = {
 
 static void check_options(const options_t *o, const struct argp_state *state)
 {
-    if (o->show_path != NULL)
+    if (o->show_path != NULL) {
+        if (o->trace_path != NULL || o->fit_path != NULL || o->n_workers != 0)
+            argp_error(state, "--show makes no fit: leave out the trace, -o "
+                              "and -K");
         return;
+    }
     if (o->trace_path == NULL)
         argp_error(state, "no trace: name its index; akin calibrate makes one");
     if (o->fit_path == NULL)
@@ -193,6 +202,56 @@ static akin_status_t make(const options_t *o, const akin_trace_t *trace,
     return status;
 }
 
+/* A fit replaces an older one, but never a trace or whatever else is there by
+ * a slip of the hand. Said before the work, as is that there is no such
+ * folder. */
+static akin_status_t check_output(const char *path, akin_error_t *err)
+{
+    struct stat there;
+    akin_fit_t fit;
+    if (stat(path, &there) == 0) {
+        if (S_ISREG(there.st_mode) && there.st_size == 0)
+            return AKIN_OK;
+        akin_status_t status = akin_fit_read(path, &fit, err);
+        akin_fit_cleanup(&fit);
+        if (status == AKIN_OK || status == AKIN_ERR_NOMEM)
+            return status;
+        return akin_error_set(err, AKIN_ERR_EXISTS,
+                              "%s: exists and is no fit file; remove it or "
+                              "name another output",
+                              path);
+    }
+    char *copy = strdup(path);
+    if (copy == NULL)
+        return akin_error_set(err, AKIN_ERR_NOMEM, "out of memory");
+    const char *folder = dirname(copy);
+    akin_status_t status = AKIN_OK;
+    if (access(folder, W_OK | X_OK) != 0)
+        status = akin_error_set(err, akin_status_from_errno(errno),
+                                "%s: cannot write the fit into %s: %s", path,
+                                folder, strerror(errno));
+    free(copy);
+    return status;
+}
+
+static akin_status_t open_trace(const options_t *o, akin_trace_t **trace_p,
+                                akin_replay_set_t **set_p,
+                                akin_route_correlation_t *correlation,
+                                akin_error_t *err)
+{
+    akin_status_t status = akin_trace_open(o->trace_path, trace_p, err);
+    if (status != AKIN_OK)
+        return status;
+    status = akin_replay_set_create(*trace_p, o->prompt_tokens, o->min_tokens,
+                                    set_p, err);
+    if (status == AKIN_OK)
+        status =
+            akin_route_correlate(*trace_p, o->prompt_tokens, correlation, err);
+    if (status != AKIN_OK)
+        return akin_error_prefix(err, status, "%s: ", o->trace_path);
+    return AKIN_OK;
+}
+
 static int fit_trace(const options_t *o)
 {
     akin_error_t err = {{0}};
@@ -201,13 +260,9 @@ static int fit_trace(const options_t *o)
     akin_fit_t fit = {0};
     akin_fit_auto_report_t report = {0};
     akin_route_correlation_t correlation;
-    akin_status_t status = akin_trace_open(o->trace_path, &trace, &err);
+    akin_status_t status = check_output(o->fit_path, &err);
     if (status == AKIN_OK)
-        status = akin_replay_set_create(trace, o->prompt_tokens, o->min_tokens,
-                                        &set, &err);
-    if (status == AKIN_OK)
-        status =
-            akin_route_correlate(trace, o->prompt_tokens, &correlation, &err);
+        status = open_trace(o, &trace, &set, &correlation, &err);
     if (status == AKIN_OK)
         status = make(o, trace, set, &fit, &report, &err);
     int code = AKIN_EXIT_OK;

@@ -57,4 +57,20 @@ refuse 1 'f.json' fit "$work/f.json" -o "$work/x.json" -K 2
 refuse 1 't.json' fit --show "$trace"
 [ ! -e "$work/x.json" ] || complain "a refused fit left a file"
 
+# A fit replaces a fit, and nothing else: least of all the trace it is made of.
+cp "$trace" "$work/t.copy"
+for there in "$trace" "$work/t.u8"; do
+    refuse 1 'is no fit file' fit "$trace" -o "$there" -K 2 --prompt-tokens 4
+done
+cmp -s "$trace" "$work/t.copy" || complain "the trace was written over"
+refuse 1 'no-such-folder' fit "$trace" -o "$work/no-such-folder/x.json" -K 2 \
+    --prompt-tokens 4
+refuse 2 'leave out' fit --show "$work/f.json" -K 2
+refuse 2 't.json: of 40 records none has 13 rows' fit "$trace" \
+    -o "$work/x.json" -K 2 --prompt-tokens 4 --min-tokens 13
+accept fit "$trace" -o "$work/g.json" -K 1 --prompt-tokens 4 --variant count
+holds 'One worker takes whatever comes'
+accept fit --show "$work/g.json"
+holds '1 workers, '
+
 finish

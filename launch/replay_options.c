@@ -32,6 +32,7 @@ enum {
 
 #define MAX_WORKERS 4096
 #define MAX_IN_FLIGHT 65536
+#define DEFAULT_IN_FLIGHT 16
 #define MAX_SEEDS 1000
 /* Larger settings stand for no setting at all. */
 #define MAX_SETTING 1e6
@@ -163,6 +164,9 @@ static void check_options(const akin_replay_options_t *o,
     if (o->n_ranks == 1 && (o->placements != NULL || o->n_replicas > 0))
         argp_error(state, "--placement and --replicas are for workers of "
                           "several ranks: give --ep, too");
+    if (o->rate > 0.0 && o->in_flight != 0)
+        argp_error(state, "--rate and --in-flight: in an open loop the "
+                          "arrivals say how many run; leave one out");
     if (o->fit_path != NULL && o->split != 0)
         argp_error(state, "--fit and --split: a given fit measures all "
                           "requests, so none is split off");
@@ -281,11 +285,13 @@ int akin_replay_options_parse(int argc, char **argv, akin_replay_options_t *o)
         .policies = "all",
         .n_workers = 8,
         .n_ranks = 1,
-        .in_flight = 16,
         .n_seeds = 5,
         .seed = 1,
         .variant = AKIN_FIT_COUNT_IDF,
         .step_ms = {2.0, 14.0, 0.02},
     };
-    return argp_parse(&argp, argc, argv, 0, NULL, o);
+    const error_t code = argp_parse(&argp, argc, argv, 0, NULL, o);
+    if (o->in_flight == 0)
+        o->in_flight = DEFAULT_IN_FLIGHT;
+    return code;
 }

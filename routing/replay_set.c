@@ -39,8 +39,8 @@ static akin_status_t measure(const akin_trace_t *trace, uint32_t prompt_tokens,
         if (prompt_of(&records[i], prompt_tokens) == 0)
             return akin_error_set(err, AKIN_ERR_INVALID,
                                   "the trace does not say which rows of record "
-                                  "%s are its prompt's; say how many stand in "
-                                  "for it with --prompt-tokens",
+                                  "\"%.120s\" are its prompt's; say how many "
+                                  "stand in for it with --prompt-tokens",
                                   records[i].id);
         if (!is_long_enough(&records[i], prompt_tokens, min_tokens)) {
             sizes->n_short++;
@@ -52,10 +52,10 @@ static akin_status_t measure(const akin_trace_t *trace, uint32_t prompt_tokens,
     }
     if (sizes->n_requests == 0)
         return akin_error_set(err, AKIN_ERR_INVALID,
-                              "the trace has no record with enough rows: all "
-                              "%u have fewer than %u, or nothing after the "
-                              "prompt",
-                              n, min_tokens);
+                              "of %u records none has %u rows or more and "
+                              "some of them after the prompt's: ask for fewer "
+                              "rows, or record longer answers",
+                              n, min_tokens > 1 ? min_tokens : 1);
     return AKIN_OK;
 }
 

@@ -264,7 +264,9 @@ akin_status_t akini_trace_index_parse(const char *text, size_t bytes,
                                       json_error_out_of_memory
                                   ? AKIN_ERR_NOMEM
                                   : AKIN_ERR_FORMAT,
-                              "%s:%d: %s", name, where.line, where.text);
+                              "%s:%d: not the index of a trace, or cut short: "
+                              "%s",
+                              name, where.line, where.text);
     akin_status_t status = read_root(root, name, index, err);
     json_decref(root);
     if (status != AKIN_OK)

@@ -152,7 +152,7 @@ refuse 2 'no trace' replay
 refuse 2 'one trace at a time' replay "$trace" "$trace"
 refuse 1 'none.json: cannot open' replay "$work/none.json"
 refuse 2 '--prompt-tokens' replay "$trace"
-refuse 2 'all 60 have fewer than 13' replay "$trace" "${pool[@]}" \
+refuse 2 't.json: of 60 records none has 13 rows' replay "$trace" "${pool[@]}" \
     --min-tokens 13
 refuse 2 'more than 128 different requests, as none may run beside its copy' \
     replay "$trace" --prompt-tokens 4
@@ -177,6 +177,7 @@ refuse 2 'does not know the requests' replay "$work/plain.json" "${pool[@]}" \
     --policy domain
 refuse 2 '--tau 0.1,: up to 8 numbers' replay "$trace" --tau 0.1,
 refuse 2 '--tau nan' replay "$trace" --tau nan
+refuse 2 '--rate and --in-flight' replay "$trace" --rate 5 --in-flight 4
 refuse 2 '--rate 0: ' replay "$trace" --rate 0
 refuse 2 '--rate 1e-9: ' replay "$trace" --rate 1e-9
 refuse 2 '--step 1,2: three numbers' replay "$trace" --step 1,2

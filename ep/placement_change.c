@@ -18,18 +18,29 @@ akin_status_t akin_placement_check_layer(const akin_placement_t *placement,
                                          const uint64_t *holders,
                                          akin_error_t *err)
 {
+    const uint32_t n_ranks = placement->n_ranks;
+    const uint32_t n_slots =
+        (placement->n_experts + placement->n_replicas) / n_ranks;
+    uint32_t counts[AKIN_PLACEMENT_MAX_RANKS] = {0};
     if (layer >= placement->n_layers)
         return akin_error_set(err, AKIN_ERR_INVALID,
-                              "placement: layer %u of %u", layer,
-                              placement->n_layers);
-    akin_placement_t one = *placement;
-    one.n_layers = 1;
-    /* Nothing of it is written to. */
-    memcpy(&one.holders, &holders, sizeof(holders));
-    akin_status_t status = akin_placement_check(&one, err);
-    if (status != AKIN_OK)
-        return akin_error_prefix(err, status, "layer %u of a change: ", layer);
-    return status;
+                              "placement: a map of layer %u, but there are %u",
+                              layer, placement->n_layers);
+    for (uint32_t e = 0; e < placement->n_experts; e++) {
+        if (holders[e] == 0)
+            return akin_error_set(
+                err, AKIN_ERR_INVALID,
+                "placement: layer %u, expert %u: no rank holds it", layer, e);
+        for (uint64_t held = holders[e]; held != 0; held &= held - 1)
+            counts[__builtin_ctzll(held)]++;
+    }
+    for (uint32_t r = 0; r < AKIN_PLACEMENT_MAX_RANKS; r++)
+        if (counts[r] != (r < n_ranks ? n_slots : 0))
+            return akin_error_set(err, AKIN_ERR_INVALID,
+                                  "placement: layer %u: rank %u of %u holds %u "
+                                  "experts, every rank must hold %u",
+                                  layer, r, n_ranks, counts[r], n_slots);
+    return AKIN_OK;
 }
 
 uint32_t akin_placement_moves(const uint64_t *from, const uint64_t *to,

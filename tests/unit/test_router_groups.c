@@ -170,11 +170,72 @@ static void joined(void)
     bed_cleanup(&b);
 }
 
+/* All ranks of a worker are told its next map; the router's own follows when
+ * the leader says that steps run under it. */
+static void placed(bed_t *b, uint32_t from, uint64_t epoch,
+                   akin_status_t status)
+{
+    const akin_message_placed_t m = {.epoch = epoch, .status = status};
+    akin_packer_reset(&b->packer);
+    akin_message_pack_placed(&b->packer, &m);
+    akin_router_on_message(b->r, from, AKIN_MESSAGE_PLACED, b->packer.data,
+                           b->packer.bytes);
+}
+
+static void placed_anew(void)
+{
+    bed_t b;
+    akin_placement_t maps[2];
+    const akin_policy_step_t step = {
+        .batch = 4, .distinct = 9, .seconds = 0.01};
+    init(&b);
+    const akin_placement_params_t linear = {
+        .kind = AKIN_PLACEMENT_LINEAR,
+        .n_layers = b.model.n_layers,
+        .n_experts = b.model.n_experts,
+        .n_ranks = 2,
+    };
+    for (uint32_t w = 0; w < 2; w++)
+        CU_ASSERT_EQUAL_FATAL(akin_placement_make(&linear, &maps[w], NULL),
+                              AKIN_OK);
+    b.job.replace = AKIN_REPLACE_ON;
+    b.job.replace_force = 1;
+    b.job.replace_every = 2;
+    b.job.replace_bandwidth = 1 << 20;
+    b.r->params.placements = maps;
+    CU_ASSERT_EQUAL_FATAL(akini_router_create_replacer(b.r), AKIN_OK);
+    akini_router_replace_step(b.r, 1, &step);
+    CU_ASSERT_EQUAL(b.net.n_sent, 0);
+    akini_router_replace_step(b.r, 1, &step);
+    CU_ASSERT_EQUAL(b.net.n_sent, 2);
+    CU_ASSERT_EQUAL(bed_n_sent(&b, 7, AKIN_MESSAGE_PLACE, 1), 1);
+    CU_ASSERT_EQUAL(bed_n_sent(&b, 8, AKIN_MESSAGE_PLACE, 1), 1);
+    CU_ASSERT_EQUAL(maps[1].epoch, 0);
+    placed(&b, 5, 1, AKIN_OK); /* of another worker */
+    CU_ASSERT(maps[0].epoch == 0 && maps[1].epoch == 0);
+    placed(&b, 7, 1, AKIN_OK);
+    CU_ASSERT(maps[0].epoch == 0 && maps[1].epoch == 1);
+    CU_ASSERT_EQUAL(akin_placement_check(&maps[1], NULL), AKIN_OK);
+    CU_ASSERT(!b.net.is_dropped[7]);
+    /* What the second one becomes shows at the worker's end. */
+    akini_router_replace_step(b.r, 1, &step);
+    akini_router_replace_step(b.r, 1, &step);
+    CU_ASSERT_EQUAL(bed_n_sent(&b, 8, AKIN_MESSAGE_PLACE, 2), 1);
+    akin_router_on_peer_lost(b.r, 8, AKIN_ERR_PEER);
+    CU_ASSERT_EQUAL(akin_replacer_stats(b.r->replacer).n_applied, 1);
+    CU_ASSERT_EQUAL(akin_replacer_stats(b.r->replacer).n_dropped, 1);
+    /* What cannot be read is a broken worker's. */
+    akin_router_on_message(b.r, 5, AKIN_MESSAGE_PLACED, "", 1);
+    CU_ASSERT(b.net.is_dropped[5]);
+    bed_cleanup(&b);
+    akin_placement_cleanup(&maps[0]);
+    akin_placement_cleanup(&maps[1]);
+}
+
 static const runner_test_t tests[] = {
-    {"requests over ranks", spread},
-    {"room", room},
-    {"a lost rank", lost},
-    {"reports of a step", joined},
+    {"requests over ranks", spread}, {"room", room},
+    {"a lost rank", lost},           {"reports of a step", joined},
+    {"placed anew", placed_anew},
 };
 
 RUNNER_MAIN("router_groups", tests)

@@ -335,10 +335,50 @@ static void predictions(void)
     akin_summary_destroy(s);
 }
 
+static void replaced(void)
+{
+    akin_summary_t *s = create();
+    json_t *json = akin_summary_json(s);
+    CU_ASSERT_PTR_NULL(json_object_get(json, "replacements"));
+    json_decref(json);
+    akin_replacer_stats_t stats = {.mode = AKIN_REPLACE_ON,
+                                   .n_considered = 9,
+                                   .n_proposed = 4,
+                                   .n_applied = 3,
+                                   .n_dropped = 1,
+                                   .n_moved = 17,
+                                   .n_bytes = 3 * 1048576 / 2,
+                                   .gain_s = 0.25};
+    akin_summary_set_replaced(s, &stats);
+    json = akin_summary_json(s);
+    const json_t *r = json_object_get(json, "replacements");
+    CU_ASSERT_STRING_EQUAL(json_string_value(json_object_get(r, "mode")), "on");
+    CHECK_NUMBER(r, "considered", 9);
+    CHECK_NUMBER(r, "proposed", 4);
+    CHECK_NUMBER(r, "applied", 3);
+    CHECK_NUMBER(r, "dropped", 1);
+    CHECK_NUMBER(r, "experts_moved", 17);
+    CHECK_NUMBER(r, "bytes_moved", 1572864);
+    CHECK_NUMBER(r, "predicted_gain_s", 0.25);
+    json_decref(json);
+    char *text = tables_of(s);
+    CU_ASSERT_PTR_NOT_NULL(strstr(text, "applied, dropped"));
+    CU_ASSERT_PTR_NOT_NULL(strstr(text, "17, 1.5"));
+    free(text);
+    stats.mode = AKIN_REPLACE_DRY_RUN;
+    akin_summary_set_replaced(s, &stats);
+    text = tables_of(s);
+    CU_ASSERT_PTR_NULL(strstr(text, "applied, dropped"));
+    CU_ASSERT_PTR_NOT_NULL(strstr(text, "did not move"));
+    free(text);
+    akin_summary_destroy(s);
+}
+
 static const runner_test_t tests[] = {
     {"predictions", predictions}, {"numbers", test_numbers},
     {"locality", test_locality},  {"empty", test_empty},
-    {"file", test_file},          {"tables", test_tables},
+    {"replaced", replaced},       {"file", test_file},
+    {"tables", test_tables},
 };
 
 RUNNER_MAIN("summary", tests)

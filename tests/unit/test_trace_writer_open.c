@@ -1,4 +1,4 @@
-/* Traces begun and resumed: from every cut, from damaged and foreign files. */
+/* Traces begun and resumed: from cut, damaged and foreign files. */
 #include "runner.h"
 #include "trace_requests.h"
 
@@ -63,10 +63,23 @@ static void resume_from(const char *journal, size_t journal_bytes,
     remove_all();
 }
 
-static void test_resume_after_every_cut(void)
+/* Is this a place where a line begins or ends, or one of those in between? Each
+ * costs some calls that wait for the disk, and inside of a line all are alike.
+ */
+static int is_cut(const image_t *image, size_t at)
+{
+    size_t from = at > 2 ? at - 2 : 0;
+    size_t end = at + 2 < image->journal_bytes ? at + 2 : image->journal_bytes;
+    return at % 7 == 0 || at == image->journal_bytes ||
+           memchr(image->journal + from, '\n', end - from) != NULL;
+}
+
+static void test_resume_after_cuts(void)
 {
     image_t image = killed_image();
     for (size_t cut = 0; cut <= image.journal_bytes; cut++) {
+        if (!is_cut(&image, cut))
+            continue;
         uint32_t lines = 0;
         for (size_t i = 0; i < cut; i++)
             lines += image.journal[i] == '\n';
@@ -75,7 +88,7 @@ static void test_resume_after_every_cut(void)
                     image.data_bytes, lines > 0 ? lines - 1 : 0);
     }
     /* The rows of the third and fourth request are gone, or not all there. */
-    for (size_t cut = rows_until(2) * IDS; cut < rows_until(3) * IDS; cut += 7)
+    for (size_t cut = rows_until(2) * IDS; cut < rows_until(3) * IDS; cut += 21)
         resume_from(image.journal, image.journal_bytes, image.data, cut, 2);
     resume_from(image.journal, image.journal_bytes, NULL, 0, 0);
     free(image.journal);
@@ -185,7 +198,7 @@ static void test_foreign_journals(void)
 }
 
 static const runner_test_t tests[] = {
-    {"resume after every cut", test_resume_after_every_cut},
+    {"resume after cuts", test_resume_after_cuts},
     {"resume of damaged files", test_resume_damaged},
     {"bad creates", test_bad_creates},
     {"foreign journals", test_foreign_journals},

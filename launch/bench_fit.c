@@ -119,6 +119,7 @@ typedef void (*set_threads_fn_t)(int n);
 typedef char *(*core_name_fn_t)(void);
 
 typedef struct blas {
+    void *library; /* stays until the process ends */
     sgemm_fn_t sgemm;
     const char *core; /* what its kernels are made for */
 } blas_t;
@@ -135,11 +136,13 @@ static akin_status_t load_blas(blas_t *blas, akin_error_t *err)
     void *sgemm = dlsym(library, "cblas_sgemm");
     void *set_threads = dlsym(library, "openblas_set_num_threads");
     void *core_name = dlsym(library, "openblas_get_corename");
-    if (sgemm == NULL || set_threads == NULL || core_name == NULL)
+    if (sgemm == NULL || set_threads == NULL || core_name == NULL) {
+        (void)dlclose(library);
         return akin_error_set(err, AKIN_ERR_UNSUPPORTED,
                               "%s lacks cblas_sgemm or a function of OpenBLAS: "
                               "install libopenblas0",
                               BLAS);
+    }
     set_threads_fn_t set;
     core_name_fn_t name;
     memcpy(&set, &set_threads, sizeof(set));
@@ -147,6 +150,7 @@ static akin_status_t load_blas(blas_t *blas, akin_error_t *err)
     memcpy(&blas->sgemm, &sgemm, sizeof(blas->sgemm));
     set(1);
     blas->core = name();
+    blas->library = library;
     return AKIN_OK;
 }
 

@@ -81,15 +81,13 @@ static akin_status_t add_policy(akin_replay_job_t *job, const char *policy,
     const akin_replay_options_t *o = &job->options;
     const int pulls = has_pull(policy);
     const double *given = pulls ? o->pulls : o->taus;
-    uint32_t n = pulls ? o->n_pulls : o->n_taus;
+    const uint32_t n = pulls ? o->n_pulls : o->n_taus;
     const double of_fit = pulls ? job->fit.pull : job->fit.tau;
     double usual = pulls ? AKIN_POLICY_PULL : AKIN_POLICY_TAU;
     if (o->fit_path != NULL && isfinite(of_fit))
         usual = of_fit;
-    if (n == 0 || akin_replay_case_setting(policy) == NULL) {
-        given = &usual;
-        n = 1;
-    }
+    if (n == 0 || akin_replay_case_setting(policy) == NULL)
+        return add_case(job, policy, usual, err);
     akin_status_t status = AKIN_OK;
     for (uint32_t i = 0; i < n && status == AKIN_OK; i++)
         status = add_case(job, policy, given[i], err);

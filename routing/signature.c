@@ -138,7 +138,9 @@ AKINI_CLONES static double weigh(const akin_signature_form_t *form,
     run_t run = {0};
     for (size_t from = 0; from < n; from += PART) {
         size_t to = n - from < PART ? n : from + PART;
-        float *part = signature != NULL ? signature + from : buffer;
+        float *part = buffer;
+        if (signature != NULL)
+            part = signature + from;
         for (size_t cell = from, stop; cell < to; cell = stop) {
             if (cell == run.end_cell)
                 run = next_run(form, run.end);

@@ -77,8 +77,9 @@ AKINI_INLINE void rates_of(const uint16_t *counts,
             rate = (count + kappa * rate) * scale;
         }
         akini_lanes_bits_t over = (akini_lanes_bits_t)(rate > most);
-        *(akini_lanes_bits_t *)(rates + i) = ((akini_lanes_bits_t)most & over) |
-                                             ((akini_lanes_bits_t)rate & ~over);
+        *(akini_lanes_t *)(rates + i) =
+            (akini_lanes_t)(((akini_lanes_bits_t)most & over) |
+                            ((akini_lanes_bits_t)rate & ~over));
     }
     for (size_t i = whole; i < cells; i++) {
         float rate = mix_cell(m, i);

@@ -165,7 +165,7 @@ static void on_tokens(akin_router_t *r, uint32_t from, const void *payload,
         return;
     }
     int64_t now = akin_clock_now_ns();
-    for (size_t i = 0; i < m.n_tokens; i++) {
+    for (size_t i = 0; i < m.n_tokens && !r->is_closing; i++) {
         akini_flight_t *f = akini_flight_find(r, m.tokens[i].id);
         if (f == NULL || f->state != AKINI_FLIGHT_DECODE ||
             r->decode[f->decode].rank != from)
@@ -235,8 +235,10 @@ void akin_router_on_message(void *arg, uint32_t from, uint16_t type,
                             const void *payload, size_t bytes)
 {
     akin_router_t *r = arg;
-    /* The output is closed: what comes now is too late for it. */
-    if (r->is_closing && type != AKIN_MESSAGE_STATS)
+    /* The output is closed: what comes now is too late for it. The last step is
+     * known only when all ranks of its worker have reported. */
+    if (r->is_closing && type != AKIN_MESSAGE_STATS &&
+        type != AKIN_MESSAGE_TOKENS && type != AKIN_MESSAGE_STEP)
         return;
     if (akini_router_is_prefill(r, from) && type == AKIN_MESSAGE_PREFILLED) {
         on_prefilled(r, from, payload, bytes);

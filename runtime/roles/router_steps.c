@@ -109,7 +109,8 @@ static void close_step(akin_router_t *r, uint32_t worker, open_step_t *s)
     };
     compare(r, worker - job->n_prefill, s->n_rows, (double)max);
     akin_policy_observe(r->policy, worker - job->n_prefill, &observed);
-    akini_router_replace_step(r, worker - job->n_prefill, &observed);
+    if (!r->is_closing)
+        akini_router_replace_step(r, worker - job->n_prefill, &observed);
 }
 
 akin_status_t akini_router_on_step(akin_router_t *r, uint32_t from,

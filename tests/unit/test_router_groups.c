@@ -158,6 +158,12 @@ static void joined(void)
     CU_ASSERT_EQUAL(figure(&b, NULL, "mean_batch"), 5.0);
     CU_ASSERT_EQUAL(figure(&b, "2", "steps"), 2.0);
     CU_ASSERT_EQUAL(figure(&b, "3", "steps"), 0.0);
+    /* The last step is whole only after the last answer. */
+    report(&b, 5, 3, 1, 4);
+    b.r->is_closing = 1;
+    report(&b, 6, 3, 0, 4);
+    b.r->is_closing = 0;
+    CU_ASSERT_EQUAL(figure(&b, "2", "steps"), 3.0);
     /* A step that nobody had rows in counts for nothing. */
     report(&b, 7, 1, 0, 0);
     report(&b, 8, 1, 0, 0);

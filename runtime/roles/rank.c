@@ -8,6 +8,7 @@
 #include "net/boot.h"
 #include "roles/job_fit.h"
 #include "roles/rank_ep.h"
+#include "roles/rank_news.h"
 #include "roles/worker.h"
 
 #include <limits.h>
@@ -343,12 +344,6 @@ static akin_status_t start(rank_t *r)
     return status;
 }
 
-static int keeps_mpi(const rank_t *r)
-{
-    return (r->job.ep > 1 || r->job.prefill_ep > 1) &&
-           strcmp(r->job.exchange, "mpi") == 0;
-}
-
 static void release(rank_t *r)
 {
     akin_net_destroy(r->net);
@@ -361,57 +356,19 @@ static void release(rank_t *r)
     akin_config_destroy(r->config);
 }
 
-/* Seconds since the launcher began, or else since this process did. */
-static double start_seconds(const rank_t *r)
-{
-    const char *text = getenv("AKIN_START_NS");
-    const int64_t now = akin_clock_now_ns();
-    int64_t start = text != NULL ? strtoll(text, NULL, 10) : r->start_ns;
-    /* A launcher on another host has another clock. */
-    if (start <= 0 || start > r->start_ns)
-        start = r->start_ns;
-    return (double)(now - start) / (double)AKIN_NS_PER_S;
-}
-
-static void say_workers(char *text, size_t bytes, uint32_t n, uint32_t ep)
-{
-    if (ep == 1)
-        (void)snprintf(text, bytes, "%u", n);
-    else
-        (void)snprintf(text, bytes, "%u x %u", n, ep);
-}
-
-/* What all ranks have agreed on, before the work begins. */
-static void say_what_runs(const rank_t *r)
-{
-    const akin_job_t *job = &r->job;
-    char prefill[32], decode[32];
-    say_workers(prefill, sizeof(prefill), job->n_prefill, job->prefill_ep);
-    say_workers(decode, sizeof(decode), job->n_decode, job->ep);
-    (void)fprintf(stderr,
-                  "akin: 1 router, %s prefill and %s decode ranks, kernel %s "
-                  "on all, %u KV blocks of %u tokens each, routing %s, ready "
-                  "in %.1f s\n",
-                  prefill, decode, r->kernels->name, r->view.n_slots,
-                  job->block_tokens, job->decode_policy, start_seconds(r));
-    if (job->ep == 1 && job->prefill_ep == 1)
-        return;
-    (void)fprintf(stderr,
-                  "akin: experts placed by %s, %u replicas in a layer, "
-                  "exchange %s\n",
-                  akin_job_placement_name(job, &r->fit), job->n_replicas,
-                  job->exchange);
-    if (keeps_mpi(r))
-        (void)fprintf(stderr, "akin: MPI stays up for the exchange: the death "
-                              "of a rank ends the job\n");
-}
-
 static int run_role(rank_t *r)
 {
     akin_status_t status;
     if (r->role == ROLE_ROUTER) {
         akin_router_end_t end = {.exit_code = EXIT_FAILED};
-        say_what_runs(r);
+        const akini_rank_news_t news = {
+            .job = &r->job,
+            .placement = akin_job_placement_name(&r->job, &r->fit),
+            .kernel = r->kernels->name,
+            .n_slots = r->view.n_slots,
+            .start_ns = r->start_ns,
+        };
+        akini_rank_announce(&news);
         status = akin_router_run(r->router, r->net, &end, &r->err);
         if (status != AKIN_OK)
             (void)fprintf(stderr, "akin: %s\n", r->err.text);
@@ -453,7 +410,7 @@ int akin_rank_run(const akin_rank_params_t *params)
     r.number = akin_boot_rank(r.boot);
     r.start_ns = akin_clock_now_ns();
     status = start(&r);
-    const int is_up = status == AKIN_OK && keeps_mpi(&r);
+    const int is_up = status == AKIN_OK && akini_rank_ep_keeps_mpi(&r.job);
     if (!is_up)
         akin_boot_finish(r.boot);
     int code;

@@ -2,6 +2,8 @@
  * ones come in. */
 #include "routing/window.h"
 
+#include "routing/float_array.h"
+
 #include <stdlib.h>
 #include <string.h>
 
@@ -17,8 +19,9 @@ akin_status_t akini_window_init(akini_window_t *window, uint32_t capacity,
     window->pinned = calloc(capacity, sizeof(*window->pinned));
     window->free_slots = calloc(n_slots, sizeof(*window->free_slots));
     window->marks = calloc(n_slots, sizeof(*window->marks));
-    if (dim <= SIZE_MAX / sizeof(float))
-        window->vectors = calloc(n_slots, dim * sizeof(float));
+    /* Its pages are there from the start: a decision has no time to wait for
+     * new ones. */
+    window->vectors = akini_float_array_create(n_slots, dim);
     if (window->entries == NULL || window->pinned == NULL ||
         window->free_slots == NULL || window->marks == NULL ||
         window->vectors == NULL) {

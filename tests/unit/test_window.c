@@ -7,6 +7,7 @@
 
 #include <stdbool.h>
 #include <string.h>
+#include <sys/resource.h>
 
 enum { DIM = 3, CAPACITY = 8 };
 
@@ -106,10 +107,28 @@ static void test_pinned(void)
     akini_window_cleanup(&window);
 }
 
+/* To note a request is part of a decision, which must not wait for the system
+ * to find memory: no page is touched for the first time. */
+static void test_pages_are_there(void)
+{
+    enum { ENTRIES = 256, WIDE = 4096, PAGES = 2 * ENTRIES * WIDE / 1024 };
+    static float signature[WIDE] = {1.0f};
+    akini_window_t window;
+    struct rusage before, after;
+    CU_ASSERT_EQUAL_FATAL(akini_window_init(&window, ENTRIES, WIDE), AKIN_OK);
+    CU_ASSERT_EQUAL(getrusage(RUSAGE_SELF, &before), 0);
+    for (int64_t i = 0; i < ENTRIES; i++)
+        akini_window_append(&window, i, signature);
+    CU_ASSERT_EQUAL(getrusage(RUSAGE_SELF, &after), 0);
+    CU_ASSERT(after.ru_minflt - before.ru_minflt < PAGES / 16);
+    akini_window_cleanup(&window);
+}
+
 static const runner_test_t tests[] = {
     {"edges", test_edges},
     {"full", test_full},
     {"pinned", test_pinned},
+    {"pages are there", test_pages_are_there},
 };
 
 RUNNER_MAIN("window", tests)

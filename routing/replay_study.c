@@ -186,7 +186,7 @@ akin_status_t akin_replay_study_run(const akin_replay_study_params_t *given,
                               "%u of %u requests for fitting leave none to "
                               "measure",
                               params->n_fit, n);
-    uint32_t *order = malloc(n * sizeof(*order));
+    uint32_t *order = calloc(n, sizeof(*order));
     if (order == NULL)
         return akin_error_set(err, AKIN_ERR_NOMEM, "replay: out of memory");
     akin_status_t status = AKIN_OK;

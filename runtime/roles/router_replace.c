@@ -36,10 +36,15 @@ void akini_router_replace_counts(akin_router_t *r, uint32_t from,
         akin_replacer_counts(r->replacer, worker, m->counts, m->n_tokens);
 }
 
+static uint32_t leader_of(const akin_router_t *r, uint32_t worker)
+{
+    return 1 + r->n_prefill + worker * r->params.job->ep;
+}
+
 static void tell(akin_router_t *r, const akin_replacer_order_t *order)
 {
     const akin_placement_t *map = &r->params.placements[order->worker];
-    const uint32_t first = 1 + r->n_prefill + order->worker * map->n_ranks;
+    const uint32_t first = leader_of(r, order->worker);
     const akin_message_place_t m = {
         .epoch = order->epoch,
         .layer = order->change.layer,
@@ -81,6 +86,8 @@ akin_status_t akini_router_on_placed(akin_router_t *r, uint32_t from,
         return status;
     const uint32_t worker =
         akini_router_rank(r, from)->worker - r->params.job->n_prefill;
+    if (from != leader_of(r, worker))
+        return AKIN_ERR_FORMAT;
     if (akin_replacer_placed(r->replacer, worker, m.epoch,
                              (akin_status_t)m.status)) {
         akin_policy_placement_changed(r->policy, worker);

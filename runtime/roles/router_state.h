@@ -196,7 +196,8 @@ void akini_router_replace_counts(akin_router_t *r, uint32_t from,
 /** A step of a decode worker, as the policy counts them. */
 void akini_router_replace_step(akin_router_t *r, uint32_t worker,
                                const akin_policy_step_t *step);
-/** PLACED of the leader of a decode worker. \return that of unpacking it. */
+/** PLACED of a decode rank. \return that of unpacking it; AKIN_ERR_FORMAT: the
+ * rank leads no worker. */
 akin_status_t akini_router_on_placed(akin_router_t *r, uint32_t from,
                                      const void *payload,
                                      size_t bytes) AKIN_MUST_CHECK;

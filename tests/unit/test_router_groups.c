@@ -233,6 +233,8 @@ static void placed_anew(void)
     /* What cannot be read is a broken worker's. */
     akin_router_on_message(b.r, 5, AKIN_MESSAGE_PLACED, "", 1);
     CU_ASSERT(b.net.is_dropped[5]);
+    placed(&b, 6, 1, AKIN_OK); /* not a leader */
+    CU_ASSERT(b.net.is_dropped[6]);
     bed_cleanup(&b);
     akin_placement_cleanup(&maps[0]);
     akin_placement_cleanup(&maps[1]);

@@ -40,6 +40,11 @@ same 'workers' "$(value rows 5 workers)" 5
 # Centroids of 36 floats; chances in whole vectors of 16 floats.
 same 'bytes' "$(value rows 3 bytes)" 720
 same 'bytes' "$(value rows 4 bytes)" 960
+accept bench route "${small[@]}" --workers 5 --seconds 1 --json \
+    --policy union-pull
+rows
+# It reads both.
+same 'bytes' "$(value rows 0 bytes)" 1680
 accept bench route "${small[@]}" --workers 3 --seconds 1 --policy union
 holds 'union'
 refuse 2 '--workers 0' bench route --workers 0

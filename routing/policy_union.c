@@ -186,7 +186,7 @@ static uint32_t choose_cheapest(const akin_policy_t *policy,
         costs[w] =
             marginal_cost(&state->cost.line, &state->workers[w],
                           state->gains[i++], (double)policy->in_flight[w]);
-        if (per_cosine > 0.0)
+        if (scores != NULL && per_cosine > 0.0)
             costs[w] += per_cosine * (1.0 - (double)scores[w]);
         if (costs[w] < least)
             least = costs[w];

@@ -244,7 +244,7 @@ akin_status_t akin_message_unpack_tokens(const void *data, size_t bytes,
         else
             m->n_tokens = n;
     }
-    for (size_t i = 0; i < m->n_tokens; i++) {
+    for (size_t i = 0; m->tokens != NULL && i < m->n_tokens; i++) {
         akin_message_token_t *t = &m->tokens[i];
         t->id = akin_unpacker_u64(&u);
         t->token = akin_unpacker_u32(&u);

@@ -55,9 +55,9 @@ struct akin_worker {
     akin_stepper_t *stepper;
     akin_packer_t packer; /* for messages, one at a time */
     const akin_worker_role_t *role;
-    void *state;                /* the role's */
-    akini_worker_group_t group; /* its worker, if that has several ranks */
-    akini_worker_place_t place; /* the next map of a layer, likewise */
+    void *state;               /* the role's */
+    akin_worker_group_t group; /* its worker, if that has several ranks */
+    akin_worker_place_t place; /* the next map of a layer, likewise */
     int stopping;
     akin_status_t failure; /* why the rank cannot go on */
     akin_error_t error;    /* the same in words */

@@ -32,7 +32,7 @@ void akini_worker_group_init(akin_worker_t *worker)
 
 static void send_step(akin_worker_t *worker, const akin_message_ep_step_t *m)
 {
-    const akini_worker_group_t *g = &worker->group;
+    const akin_worker_group_t *g = &worker->group;
     for (uint32_t rank = g->leader + 1; rank < g->leader + g->n_ranks; rank++) {
         akin_message_pack_ep_step(&worker->packer, m);
         akin_worker_send(worker, rank, AKIN_MESSAGE_EP_STEP);
@@ -41,7 +41,7 @@ static void send_step(akin_worker_t *worker, const akin_message_ep_step_t *m)
 
 static void send_end(akin_worker_t *worker)
 {
-    const akini_worker_group_t *g = &worker->group;
+    const akin_worker_group_t *g = &worker->group;
     for (uint32_t rank = g->leader + 1; rank < g->leader + g->n_ranks; rank++) {
         akin_message_pack_id(&worker->packer, g->number);
         akin_worker_send(worker, rank, AKIN_MESSAGE_EP_END);
@@ -74,7 +74,7 @@ static void on_done(akin_worker_t *worker, uint32_t from, uint64_t number,
 
 static void on_step(akin_worker_t *worker, const akin_message_ep_step_t *m)
 {
-    akini_worker_group_t *g = &worker->group;
+    akin_worker_group_t *g = &worker->group;
     if (g->is_stepping || g->due != 0 || m->number != g->number + 1) {
         akin_worker_fail(worker, AKIN_ERR_FORMAT,
                          "the leader, rank %u, began step %llu after step %llu",
@@ -127,7 +127,7 @@ int akini_worker_group_message(akin_worker_t *worker, uint32_t from,
 
 void akini_worker_group_made(akin_worker_t *worker)
 {
-    akini_worker_group_t *g = &worker->group;
+    akin_worker_group_t *g = &worker->group;
     g->is_stepping = 0;
     if (worker->failure != AKIN_OK)
         return;
@@ -144,7 +144,7 @@ void akini_worker_group_made(akin_worker_t *worker)
 
 static void pace(akin_worker_t *worker)
 {
-    akini_worker_group_t *g = &worker->group;
+    akin_worker_group_t *g = &worker->group;
     if (g->is_ending) {
         if (g->pacer.running == 0) {
             send_end(worker);
@@ -166,7 +166,7 @@ static void pace(akin_worker_t *worker)
 /* A rank without rows takes part: it holds experts that others' rows need. */
 static void begin_step(akin_worker_t *worker, akin_stepper_job_t *job)
 {
-    akini_worker_group_t *g = &worker->group;
+    akin_worker_group_t *g = &worker->group;
     g->number = g->due;
     g->due = 0;
     g->is_stepping = 1;
@@ -182,7 +182,7 @@ static void begin_step(akin_worker_t *worker, akin_stepper_job_t *job)
 /* While the engine is in a step it has deadlines of its own. */
 static int is_waiting(const akin_worker_t *worker)
 {
-    const akini_worker_group_t *g = &worker->group;
+    const akin_worker_group_t *g = &worker->group;
     if (g->is_stepping)
         return 0;
     return is_leader(worker) ? g->pacer.running != 0
@@ -191,7 +191,7 @@ static int is_waiting(const akin_worker_t *worker)
 
 void akini_worker_group_turn(akin_worker_t *worker)
 {
-    akini_worker_group_t *g = &worker->group;
+    akin_worker_group_t *g = &worker->group;
     if (!g->is_stepping && g->due == 0 && !g->is_ready && !g->is_ending &&
         worker->role->has_work(worker))
         say_ready(worker);
@@ -223,7 +223,7 @@ void akini_worker_group_lost(akin_worker_t *worker, uint32_t rank)
 
 int64_t akini_worker_group_expire(akin_worker_t *worker, int64_t now_ns)
 {
-    akini_worker_group_t *g = &worker->group;
+    akin_worker_group_t *g = &worker->group;
     if (now_ns < g->deadline_ns)
         return g->deadline_ns;
     const double seconds =

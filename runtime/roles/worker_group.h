@@ -22,7 +22,7 @@ typedef struct akini_worker_group {
     int is_ending;       /* the router has said STOP */
     int64_t deadline_ns; /* by which the others have to speak; INT64_MAX: they
                             need not */
-} akini_worker_group_t;
+} akin_worker_group_t;
 
 /** Whether a rank of the job belongs to the worker, too. */
 int akini_worker_group_has(const struct akin_worker *worker, uint32_t rank);

@@ -22,7 +22,7 @@ static uint64_t current(const akin_worker_t *worker)
                : 0;
 }
 
-static void forget(akini_worker_place_t *p)
+static void forget(akin_worker_place_t *p)
 {
     free(p->holders);
     p->holders = NULL;
@@ -51,7 +51,7 @@ static void drop(akin_worker_t *worker, uint64_t epoch, akin_status_t status)
 static void note(akin_worker_t *worker, uint32_t place, uint64_t epoch,
                  akin_status_t status)
 {
-    akini_worker_place_t *p = &worker->place;
+    akin_worker_place_t *p = &worker->place;
     if (status == AKIN_OK) {
         p->placed[place] = epoch;
         return;
@@ -97,7 +97,7 @@ static void wake(void *arg)
 /* Bring what this rank holds then and does not now. */
 static akin_status_t warm(akin_worker_t *worker, const akin_message_place_t *m)
 {
-    akini_worker_place_t *p = &worker->place;
+    akin_worker_place_t *p = &worker->place;
     const akin_placement_t *now = akin_ep_group_placement(worker->ep_group);
     const uint64_t own = UINT64_C(1) << (worker->rank - worker->group.leader);
     const uint64_t *held = akin_placement_layer(now, m->layer);
@@ -119,7 +119,7 @@ static akin_status_t warm(akin_worker_t *worker, const akin_message_place_t *m)
 
 static void on_place(akin_worker_t *worker, const void *payload, size_t bytes)
 {
-    akini_worker_place_t *p = &worker->place;
+    akin_worker_place_t *p = &worker->place;
     akin_message_place_t m;
     akin_status_t status = akin_message_unpack_place(payload, bytes, &m);
     if (status != AKIN_OK) {
@@ -174,7 +174,7 @@ int akini_worker_place_message(akin_worker_t *worker, uint32_t from,
 
 void akini_worker_place_turn(akin_worker_t *worker)
 {
-    akini_worker_place_t *p = &worker->place;
+    akin_worker_place_t *p = &worker->place;
     if (!p->is_warming || !akin_warmer_is_done(p->warmer))
         return;
     p->is_warming = 0;
@@ -193,7 +193,7 @@ static uint32_t first_late(const akin_worker_t *worker)
 
 uint64_t akini_worker_place_epoch(const akin_worker_t *worker)
 {
-    const akini_worker_place_t *p = &worker->place;
+    const akin_worker_place_t *p = &worker->place;
     return p->epoch != 0 && first_late(worker) == worker->group.n_ranks
                ? p->epoch
                : current(worker);
@@ -201,7 +201,7 @@ uint64_t akini_worker_place_epoch(const akin_worker_t *worker)
 
 void akini_worker_place_apply(akin_worker_t *worker, uint64_t epoch)
 {
-    akini_worker_place_t *p = &worker->place;
+    akin_worker_place_t *p = &worker->place;
     akin_error_t err = {{0}};
     if (epoch == current(worker))
         return;
@@ -226,7 +226,7 @@ void akini_worker_place_apply(akin_worker_t *worker, uint64_t epoch)
 
 int64_t akini_worker_place_expire(akin_worker_t *worker, int64_t now_ns)
 {
-    akini_worker_place_t *p = &worker->place;
+    akin_worker_place_t *p = &worker->place;
     if (p->epoch == 0 || !is_leader(worker))
         return INT64_MAX;
     const uint32_t late = first_late(worker);

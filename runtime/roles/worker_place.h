@@ -25,7 +25,7 @@ typedef struct akini_worker_place {
                                             * weights for */
     uint64_t refused;    /* last epoch that a rank cannot have */
     int64_t deadline_ns; /* for the ranks to have the weights */
-} akini_worker_place_t;
+} akin_worker_place_t;
 
 /** PLACE or PLACED. Says whether it was one of them. */
 int akini_worker_place_message(struct akin_worker *worker, uint32_t from,

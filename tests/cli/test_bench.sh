@@ -53,7 +53,7 @@ refuse 2 'choose up to' bench route --policy eldr,rr
 refuse 2 '--policy' bench route --policy ,
 
 refuse 2 '--ranks 3' bench ep --ranks 3
-refuse 2 '--rows 0' bench ep --rows 4,0
+refuse 2 '--rows 4,0' bench ep --rows 4,0
 refuse 2 '--rounds x' bench ep --rounds x
 
 call bench fit "${small[@]}" --requests 30 --workers 4 --pairs 200 --json

@@ -14,8 +14,10 @@ expect "base: exit code" 0 "$code"
 export UCX_KEEPALIVE_INTERVAL=100ms
 timeout_s=3
 roles=(--set roles.prefill=2 --set roles.decode=2 --set roles.ep=2
-    --set decode.max_batch=2 --set ep.timeout=${timeout_s}s)
+    --set decode.max_batch=2 --set "ep.timeout=${timeout_s}s")
 
+# Called by name from within wait_for.
+# shellcheck disable=SC2317
 is_gone() {
     ! rank_process "$1" >/dev/null
 }

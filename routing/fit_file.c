@@ -1,6 +1,6 @@
 /* Fit file: reading one whole, writing one beside and renaming it. */
 #include "routing/fit.h"
-#include "routing/fit_placement.h"
+#include "routing/fit_placement_json.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -2,7 +2,7 @@
 #include "routing/fit.h"
 #include "routing/fit_decode_map.h"
 #include "routing/fit_json.h"
-#include "routing/fit_placement.h"
+#include "routing/fit_placement_json.h"
 
 #include <float.h>
 #include <math.h>

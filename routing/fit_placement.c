@@ -2,6 +2,7 @@
 #include "routing/fit_placement.h"
 
 #include "ep/placement_json.h"
+#include "routing/fit_placement_json.h"
 
 #include <jansson.h>
 #include <stdio.h>

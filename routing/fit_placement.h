@@ -3,7 +3,6 @@
 #define AKIN_ROUTING_FIT_PLACEMENT_H
 
 #include "routing/fit.h"
-#include "routing/fit_json.h"
 
 #ifdef __cplusplus
 extern "C" {
@@ -29,14 +28,6 @@ typedef struct akin_fit_placement_params {
 akin_status_t akin_fit_place(akin_fit_t *fit,
                              const akin_fit_placement_params_t *params,
                              akin_error_t *err) AKIN_MUST_CHECK;
-
-/** Read the key `placement`, if it is there: one map per cluster, all of the
- * same ranks and replicas. */
-akin_status_t akini_fit_placement_read(const akini_fit_json_t *json,
-                                       akin_fit_t *fit) AKIN_MUST_CHECK;
-
-/** The maps as a list; NULL: out of memory. */
-struct json_t *akini_fit_placement_json(const akin_fit_t *fit);
 
 #ifdef __cplusplus
 }

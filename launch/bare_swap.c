@@ -177,7 +177,7 @@ akin_status_t akin_bare_swap_create(akin_boot_t *boot, size_t piece_bytes,
 {
     *bare_p = NULL;
     akin_bare_swap_t *b = calloc(1, sizeof(*b));
-    akin_status_t status = AKIN_ERR_NOMEM;
+    akin_status_t own = AKIN_ERR_NOMEM;
     if (b != NULL) {
         b->rank = akin_boot_rank(boot);
         b->n_ranks = akin_boot_size(boot);
@@ -189,10 +189,10 @@ akin_status_t akin_bare_swap_create(akin_boot_t *boot, size_t piece_bytes,
         b->counts = calloc((size_t)b->n_ranks * 4, sizeof(*b->counts));
         if (b->peers != NULL && b->rkeys != NULL && b->addresses != NULL &&
             b->n_here != NULL && b->counts != NULL)
-            status = open_worker(b, err);
+            own = open_worker(b, err);
     }
-    status = akin_boot_agree(boot, status, err);
-    if (status == AKIN_OK)
+    akin_status_t status = akin_boot_agree(boot, own, err);
+    if (own == AKIN_OK && status == AKIN_OK)
         status = akin_boot_agree(boot, connect_all(b, boot, err), err);
     if (status != AKIN_OK) {
         akin_bare_swap_destroy(b);

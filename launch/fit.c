@@ -244,6 +244,10 @@ static akin_status_t open_trace(const options_t *o, akin_trace_t **trace_p,
         return status;
     status = akin_replay_set_create(*trace_p, o->prompt_tokens, o->min_tokens,
                                     set_p, err);
+    if (status == AKIN_OK && o->prompt_tokens > 0 && (*set_p)->n_stand_in == 0)
+        status = akin_error_set(err, AKIN_ERR_INVALID,
+                                "all requests know their prompts: leave "
+                                "--prompt-tokens out");
     if (status == AKIN_OK)
         status =
             akin_route_correlate(*trace_p, o->prompt_tokens, correlation, err);

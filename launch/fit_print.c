@@ -92,7 +92,7 @@ void akin_fit_print(const akin_fit_outcome_t *o)
     if (r->was_replayed)
         (void)printf("\nheld-out gain: change of the time per token "
                      "against jsq, %u splits into halves, %u workers x %u in "
-                     "flight\n",
+                     "flight; *: least sum of mean and P99\n",
                      r->n_seeds, o->fit->n_clusters, r->in_flight);
     else
         (void)printf("\n%s: the variant of greater rho is taken, tau and pull "

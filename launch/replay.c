@@ -62,17 +62,13 @@ static akin_status_t open_trace(akin_replay_job_t *job, akin_error_t *err)
                                     &job->set, err);
     if (status != AKIN_OK)
         return akin_error_prefix(err, status, "%s: ", o->path);
-    uint32_t n;
-    const akin_trace_record_t *records = akin_trace_records(job->trace, &n);
-    int is_unknown = 0;
-    for (uint32_t i = 0; i < job->set->n_requests; i++)
-        is_unknown |= records[job->set->requests[i].record].n_prompt == 0;
-    if (o->prompt_tokens > 0 && !is_unknown)
+    if (o->prompt_tokens > 0 && job->set->n_stand_in == 0)
         return akin_error_set(err, AKIN_ERR_INVALID,
                               "%s: all requests know their prompts: leave "
                               "--prompt-tokens out",
                               o->path);
-    job->stands_in = is_unknown || akin_trace_prompt_stands_in(job->trace);
+    job->stands_in =
+        job->set->n_stand_in > 0 || akin_trace_prompt_stands_in(job->trace);
     return AKIN_OK;
 }
 

@@ -187,10 +187,16 @@ static akin_status_t find_placement(const char *name, const char **placement_p,
         }
     const char *nearest =
         akin_nearest_name(name, akin_replay_placement_names, n);
+    if (nearest == NULL)
+        return akin_error_set(err, AKIN_ERR_INVALID,
+                              "--placement: unknown placement \"%.80s\"; there "
+                              "are linear, round-robin, eplb, "
+                              "activation-shared, activation",
+                              name);
     return akin_error_set(err, AKIN_ERR_INVALID,
                           "--placement: unknown placement \"%.80s\", did you "
                           "mean \"%s\"?",
-                          name, nearest != NULL ? nearest : "linear");
+                          name, nearest);
 }
 
 /* Every policy with every placement, the policies of one placement together.

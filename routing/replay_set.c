@@ -126,6 +126,7 @@ akin_status_t akin_replay_set_create(const akin_trace_t *trace,
             continue;
         const uint32_t n_prompt = prompt_of(&records[i], prompt_tokens);
         const uint32_t n_decode = records[i].n_tokens - n_prompt;
+        set->n_stand_in += records[i].n_prompt == 0;
         akin_trace_count(trace, i, 0, n_prompt, counts);
         akin_trace_count(trace, i, n_prompt, n_decode, counts + cells);
         fill_active(trace, i, n_prompt, n_decode, n_words, routes, active);

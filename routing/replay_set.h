@@ -28,7 +28,8 @@ typedef struct akin_replay_set {
     uint32_t n_words;       /* of a token's cells */
     uint32_t n_requests;
     akin_replay_request_t *requests; /* [n_requests] in the trace's order */
-    uint32_t n_short; /* records left out, for having too few rows */
+    uint32_t n_short;    /* records left out, for having too few rows */
+    uint32_t n_stand_in; /* requests whose first rows stand in for a prompt */
     void *memory;
 } akin_replay_set_t;
 

@@ -73,4 +73,9 @@ holds 'One worker takes whatever comes'
 accept fit --show "$work/g.json"
 holds '1 workers, '
 
+# A trace that knows its prompts takes no stand-ins.
+accept trace import "$trace" -o "$work/known.json" --prompt-tokens 4
+refuse 2 'leave --prompt-tokens out' fit "$work/known.json" \
+    -o "$work/x.json" -K 2 --prompt-tokens 4
+
 finish

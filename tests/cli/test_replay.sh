@@ -213,4 +213,9 @@ grep -q 'stopped by a signal' "$work/err" || complain 'a stop without a word'
 
 full replay "$trace" "${pool[@]}" --seeds 1
 full replay "$trace" "${pool[@]}" --seeds 1 --json
+refuse 2 'there are linear, round-robin' replay "$trace" "${pool[@]}" --ep 2 \
+    --placement zzzzzzzz
+refuse 2 'did you mean "linear"' replay "$trace" "${pool[@]}" --ep 2 \
+    --placement linaer
+
 finish

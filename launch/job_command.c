@@ -97,9 +97,9 @@ static void set_signals(void *arg)
     akin_rank_set_signals();
 }
 
-static int rank_main(void *arg)
+static int rank_main(void *arg, const akin_supervisor_life_t *life)
 {
-    return akin_rank_run(arg);
+    return akin_rank_run(arg, life);
 }
 
 int akin_job_command_run(const akin_job_command_t *command, const char *name,

@@ -132,6 +132,18 @@ akin_status_t akin_kv_cache_adopt(akin_kv_cache_t *cache, uint32_t slot,
                                   const akin_kv_descriptor_t *descriptor,
                                   const uint32_t *tokens) AKIN_MUST_CHECK;
 
+/**
+ * Drop the cached blocks that begin these tokens from the prefix index, and
+ * what builds on them, because their content is in doubt. Blocks that are
+ * referenced stay with their holders as private ones; the others are free, and
+ * their generation moves on.
+ *
+ * \param[in] tokens, n_tokens  a prompt.
+ * \return blocks dropped.
+ */
+uint32_t akin_kv_cache_forget(akin_kv_cache_t *cache, const uint32_t *tokens,
+                              uint32_t n_tokens);
+
 /** Generation of a slot, whatever its header says at the moment. */
 uint64_t akin_kv_cache_generation(const akin_kv_cache_t *cache, uint32_t slot);
 

@@ -26,8 +26,8 @@ typedef struct akin_net_events {
                     const void *payload, size_t bytes);
     /* A peer is lost: its reads have completed with AKIN_ERR_PEER and further
      * sends to it fail. Called once per successful akin_net_add_peer(). The
-     * status is AKIN_ERR_CANCELED if the peer destroyed its net in order, else
-     * AKIN_ERR_PEER. */
+     * status is AKIN_ERR_CANCELED if the peer destroyed its net in order,
+     * AKIN_ERR_TIMEOUT if it was watched and silent, else AKIN_ERR_PEER. */
     void (*peer_lost)(void *arg, uint32_t rank, akin_status_t status);
     void *arg;
 } akin_net_events_t;
@@ -106,6 +106,31 @@ akin_status_t akin_net_add_peer(akin_net_t *net, uint32_t rank,
  * found it dead, peer_lost included. Nothing happens if there is no such peer.
  */
 void akin_net_drop_peer(akin_net_t *net, uint32_t rank);
+
+/**
+ * Send a peer heartbeats from now on, and expect some: it is lost with
+ * AKIN_ERR_TIMEOUT when nothing at all of it has come for `timeout_ns`. Time in
+ * which this rank itself made no progress counts as no more than one interval,
+ * so that a rank that was stopped or busy blames nobody. Until its first
+ * message after this call a peer has ten times as long: it may begin later.
+ * Heartbeats are sent and looked at inside akin_net_wait() and
+ * akin_net_poll(), which wake up for them by themselves; one is left out where
+ * another message has gone to the peer in the interval. The peer has to watch
+ * this rank as well.
+ *
+ * \param[in] interval_ns  > 0
+ * \param[in] timeout_ns   above interval_ns
+ * eturn AKIN_OK
+ * eturn AKIN_ERR_PEER: no such peer, or it is lost.
+ * eturn AKIN_ERR_INVALID
+ */
+akin_status_t akin_net_watch_peer(akin_net_t *net, uint32_t rank,
+                                  int64_t interval_ns,
+                                  int64_t timeout_ns) AKIN_MUST_CHECK;
+
+/** The incarnation of a connected peer, which no other life of that rank has;
+ * 0: no such peer. */
+uint64_t akin_net_peer_incarnation(const akin_net_t *net, uint32_t rank);
 
 /** Whether a peer is connected and not lost. */
 int akin_net_has_peer(const akin_net_t *net, uint32_t rank);
@@ -192,6 +217,9 @@ void akin_net_wake(akin_net_t *net);
 typedef struct akin_net_stats {
     uint64_t messages_sent;
     uint64_t messages_received;
+    uint64_t messages_late; /* dropped: from or for a life that is over */
+    uint64_t heartbeats_sent;
+    uint64_t heartbeats_received; /* neither is a message above */
     uint64_t bytes_sent;
     uint64_t bytes_received;
     uint64_t reads_one_sided;

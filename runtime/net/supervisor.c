@@ -29,7 +29,8 @@ static void rank_run(const akin_supervisor_params_t *params, pid_t supervisor,
     if (params->set_signals != NULL)
         params->set_signals(params->arg);
     sigprocmask(SIG_SETMASK, mask, NULL);
-    exit(params->rank_main(params->arg));
+    const akin_supervisor_life_t life = {0};
+    exit(params->rank_main(params->arg, &life));
 }
 
 static int exit_code(const akin_supervisor_params_t *params, int wait_status)
@@ -105,4 +106,22 @@ int akin_supervisor_run(const akin_supervisor_params_t *params)
         code = supervise(params, child, launcher, own_group, &watched);
     sigprocmask(SIG_SETMASK, &mask, NULL);
     return code;
+}
+
+akin_status_t akin_supervised_arm(const akin_supervised_terms_t *terms,
+                                  const void *ticket, size_t ticket_bytes)
+{
+    (void)terms;
+    (void)ticket;
+    (void)ticket_bytes;
+    return AKIN_OK;
+}
+
+void akin_supervised_beat(void)
+{
+}
+
+void akin_supervised_end(int64_t limit_ns)
+{
+    (void)limit_ns;
 }

@@ -1,16 +1,35 @@
 /* Supervisor: the process that the launcher started; it forks the rank,
- * watches it and keeps its death from the launcher. */
+ * watches it, starts it anew, and keeps its death from the launcher. */
 #ifndef AKIN_NET_SUPERVISOR_H
 #define AKIN_NET_SUPERVISOR_H
 
 #include "base/error.h"
 
+#include <stddef.h>
+#include <stdint.h>
+
 #ifdef __cplusplus
 extern "C" {
 #endif
 
+/** What a rank's process is told of those before it. */
+typedef struct akin_supervisor_life {
+    uint32_t number;  /* 0: the first; else it joins a job that runs */
+    int is_last;      /* it only tells the router of the death and ends: the
+                         rank may not be started any more */
+    int64_t delay_ns; /* after it has told the router, to wait before the rest:
+                         grows with deaths in a row */
+    const void *ticket; /* what the first life left: akin_supervised_arm() */
+    size_t ticket_bytes;
+} akin_supervisor_life_t;
+
 /** The rank's main; its result is the exit code. */
-typedef int (*akin_supervisor_main_fn_t)(void *arg);
+typedef int (*akin_supervisor_main_fn_t)(void *arg,
+                                         const akin_supervisor_life_t *life);
+
+/** Exit code of a life that found its router gone: no other life follows, and
+ * the supervisor exits 0. */
+#define AKIN_SUPERVISOR_ROUTER_GONE 75
 
 typedef struct akin_supervisor_params {
     akin_supervisor_main_fn_t rank_main;
@@ -20,11 +39,16 @@ typedef struct akin_supervisor_params {
     void *arg;        /* of both */
     int rank;         /* for messages */
     const char *role; /* for messages: "decode" */
-    /* Non-zero: the exit code of the rank is the supervisor's (router).
-     * Zero: a rank that was lost (signal, non-zero code) is reported on
-     * stderr and the supervisor exits 0, so that the launcher keeps the
-     * others. */
+    /* Non-zero: the exit code of the rank is the supervisor's (router), and it
+     * is never started anew.
+     * Zero: a rank that is lost (signal, non-zero code) after it was armed is
+     * reported on stderr and the supervisor exits 0 in the end, so that the
+     * launcher keeps the others; one lost before that leaves the others waiting
+     * in MPI, so that the supervisor exits with its code, or 128 + signal, for
+     * the launcher to end the job. */
     int pass_exit_code;
+    int64_t start_timeout_ns; /* a first life that is not armed by then is
+                                 killed; 0: never */
 } akin_supervisor_params_t;
 
 /**
@@ -36,10 +60,55 @@ typedef struct akin_supervisor_params {
  * supervisor's parent, the launcher, is gone. Call before MPI, UCX or any
  * thread exists; returns only in the supervisor.
  *
- * \return the exit code for main(): the rank's, 128 + signal if a signal ended
+ * A rank that is lost after it was armed is followed at once by another life,
+ * with the ticket, as its terms say: while fewer than max_lives were started
+ * within window_ns the next one is to serve (after a delay of 0, then
+ * first_delay_ns, doubled each time up to 8 s); the one beyond that is_last.
+ * No life follows SIGTERM or SIGINT to the supervisor, or a launcher that is
+ * gone.
+ *
+ * eturn the exit code for main(): the rank's, 128 + signal if a signal ended
  *         it, or 0 as above.
  */
 int akin_supervisor_run(const akin_supervisor_params_t *params);
+
+/** What the rank asks of its supervisor once it serves. */
+typedef struct akin_supervised_terms {
+    /* Lives that may be started within window_ns to serve; 0: none, the next
+     * one is_last. -1: no life follows at all, and the supervisor passes the
+     * exit code on as if it were not armed (MPI is still up). */
+    int32_t max_lives;
+    int64_t window_ns;
+    int64_t first_delay_ns;
+    /* A rank that does not beat for so long while its supervisor runs is
+     * killed: it is stopped or hangs. 0: never. */
+    int64_t stall_ns;
+    /* A later life that is not armed by then is killed; 0: never. */
+    int64_t start_timeout_ns;
+} akin_supervised_terms_t;
+
+/*
+ * What a rank tells its supervisor, through memory that both share. In a
+ * process without a supervisor these do nothing.
+ */
+
+/**
+ * The rank serves from now on.
+ *
+ * \param[in] ticket  what a later life needs to join without MPI; copied.
+ *                    NULL: keep the one there is.
+ * eturn AKIN_OK, AKIN_ERR_NOMEM, AKIN_ERR_IO
+ */
+akin_status_t akin_supervised_arm(const akin_supervised_terms_t *terms,
+                                  const void *ticket,
+                                  size_t ticket_bytes) AKIN_MUST_CHECK;
+
+/** The rank is alive; any thread, costs one store. */
+void akin_supervised_beat(void);
+
+/** The rank has begun to end: it need not beat, but is killed if it is still
+ * there after `limit_ns`. */
+void akin_supervised_end(int64_t limit_ns);
 
 #ifdef __cplusplus
 }

@@ -26,7 +26,8 @@ const akin_config_row_t akin_job_rows[] = {
     {"roles.prefill_ep", AKIN_CONFIG_INT, "ranks", "0", 0, 64, NULL,
      "Expert-parallel ranks per prefill worker; 0: as many as roles.ep."},
     {"roles.spare", AKIN_CONFIG_INT, "workers", "0", 0, 4096, NULL,
-     "Workers that wait to take a lost one's place."},
+     "Workers that wait to take a lost one's place; with recovery.mode = "
+     "\"spare\"."},
     {"kv.slab", AKIN_CONFIG_SIZE, "bytes", "256MiB", 1048576.0,
      17592186044416.0, NULL, "Memory for KV blocks on every worker rank."},
     {"kv.block_tokens", AKIN_CONFIG_INT, "tokens", "16", 8, 64, NULL,
@@ -75,6 +76,30 @@ const akin_config_row_t akin_job_rows[] = {
      NULL, "A request that takes longer from its prefill on fails."},
     {"router.grace", AKIN_CONFIG_TIME, "", "10s", 0, 3.6e12, NULL,
      "How long running requests may go on after SIGINT or SIGTERM."},
+    {"router.retries", AKIN_CONFIG_INT, "times", "8", 0, 1000, NULL,
+     "How often a request may begin again, elsewhere, before it fails."},
+    {"router.socket", AKIN_CONFIG_STRING, "", "auto", 0, 0, NULL,
+     "UNIX socket for akin ctl; auto: one in the user's runtime folder; empty: "
+     "none."},
+    {"net.heartbeat", AKIN_CONFIG_TIME, "", "250ms", 1e6, 6e10, NULL,
+     "How often the router and a worker's rank show each other that they "
+     "live."},
+    {"net.heartbeat_timeout", AKIN_CONFIG_TIME, "", "2s", 1e7, 3.6e12, NULL,
+     "A rank that is silent for longer is lost."},
+    {"recovery.mode", AKIN_CONFIG_CHOICE, "", "respawn", 0, 0,
+     "respawn|spare|shrink",
+     "What follows the loss of a worker. respawn: its ranks are started anew "
+     "and take its place. spare: one of roles.spare takes its place, and the "
+     "ranks that are started anew become spares. shrink: the job goes on with "
+     "fewer."},
+    {"recovery.max_respawns", AKIN_CONFIG_INT, "times", "5", 0, 1000000, NULL,
+     "How often a rank is started anew within recovery.window."},
+    {"recovery.window", AKIN_CONFIG_TIME, "", "10min", 1e6, 8.64e13, NULL,
+     "Time in which recovery.max_respawns counts."},
+    {"recovery.timeout", AKIN_CONFIG_TIME, "", "2min", 0, 8.64e13, NULL,
+     "How long the job waits for a new worker where none of a role is left."},
+    {"recovery.start_timeout", AKIN_CONFIG_TIME, "", "10min", 1e9, 8.64e13,
+     NULL, "How long a rank that is started anew may take to be ready."},
     {"net.transfer_timeout", AKIN_CONFIG_TIME, "", "10s", 1e6, 3.6e12, NULL,
      "A KV transfer that takes longer is given up; the prompt is recomputed."},
     {"routing.prefill", AKIN_CONFIG_CHOICE, "", "prefix-hash", 0, 0,
@@ -122,6 +147,57 @@ static akin_replace_mode_t replace_mode(const char *name)
     return strcmp(name, "on") == 0 ? AKIN_REPLACE_ON : AKIN_REPLACE_DRY_RUN;
 }
 
+static akin_recovery_t recovery(const char *name)
+{
+    if (strcmp(name, "respawn") == 0)
+        return AKIN_RECOVERY_RESPAWN;
+    return strcmp(name, "spare") == 0 ? AKIN_RECOVERY_SPARE
+                                      : AKIN_RECOVERY_SHRINK;
+}
+
+/* Spare workers, heartbeats and the exchange that forbids recovery. */
+static akin_status_t check_recovery(const akin_config_t *config,
+                                    const akin_job_t *job, akin_error_t *err)
+{
+    const int is_mpi = akin_job_keeps_mpi(job);
+    if (job->n_spare > 0 && job->recovery != AKIN_RECOVERY_SPARE)
+        return akin_error_set(err, AKIN_ERR_CONFIG,
+                              "%s: roles.spare is %u, but recovery.mode is "
+                              "\"%s\": spare workers need recovery.mode = "
+                              "\"spare\"",
+                              akin_config_origin(config, "roles.spare"),
+                              job->n_spare,
+                              akin_config_string(config, "recovery.mode"));
+    if (job->n_spare > 0 && job->prefill_ep != job->ep)
+        return akin_error_set(err, AKIN_ERR_CONFIG,
+                              "%s: roles.spare is %u, but prefill workers have "
+                              "%u ranks and decode workers %u: a spare worker "
+                              "has to fit both, so make roles.prefill_ep and "
+                              "roles.ep equal",
+                              akin_config_origin(config, "roles.spare"),
+                              job->n_spare, job->prefill_ep, job->ep);
+    if (job->n_spare > 0 && is_mpi)
+        return akin_error_set(
+            err, AKIN_ERR_CONFIG,
+            "%s: roles.spare is %u, but with ep.exchange = "
+            "\"mpi\" a death ends the job: take \"ucx\" or no "
+            "spare workers",
+            akin_config_origin(config, "roles.spare"), job->n_spare);
+    if (job->heartbeat_timeout_ns < 2 * job->heartbeat_ns)
+        return akin_error_set(
+            err, AKIN_ERR_CONFIG,
+            "%s: net.heartbeat_timeout must be at least twice "
+            "net.heartbeat",
+            akin_config_origin(config, "net.heartbeat_timeout"));
+    if (job->lease_ns < job->transfer_timeout_ns * 3 / 2)
+        return akin_error_set(err, AKIN_ERR_CONFIG,
+                              "%s: kv.lease must be at least one and a half "
+                              "times net.transfer_timeout, or blocks would end "
+                              "under a reader",
+                              akin_config_origin(config, "kv.lease"));
+    return AKIN_OK;
+}
+
 static akin_status_t check(const akin_config_t *config, const akin_job_t *job,
                            akin_error_t *err)
 {
@@ -145,11 +221,6 @@ static akin_status_t check(const akin_config_t *config, const akin_job_t *job,
                               "raise roles.ep",
                               akin_config_origin(config, "ep.replace"),
                               akin_config_string(config, "ep.replace"));
-    if (akin_config_int(config, "roles.spare") != 0)
-        return akin_error_set(err, AKIN_ERR_CONFIG,
-                              "%s: roles.spare: this version has no spare "
-                              "workers; leave it at 0",
-                              akin_config_origin(config, "roles.spare"));
     if (akin_policy_needs_fit(job->decode_policy) && job->fit_path[0] == '\0')
         return akin_error_set(err, AKIN_ERR_CONFIG,
                               "%s: routing.decode is \"%s\", which needs a "
@@ -157,7 +228,7 @@ static akin_status_t check(const akin_config_t *config, const akin_job_t *job,
                               "and name it in routing.fit",
                               akin_config_origin(config, "routing.decode"),
                               job->decode_policy);
-    return AKIN_OK;
+    return check_recovery(config, job, err);
 }
 
 akin_status_t akin_job_read(const akin_config_t *config, akin_job_t *job_p,
@@ -217,6 +288,16 @@ akin_status_t akin_job_read(const akin_config_t *config, akin_job_t *job_p,
         .transfer_timeout_ns = akin_config_ns(config, "net.transfer_timeout"),
         .request_timeout_ns = akin_config_ns(config, "router.request_timeout"),
         .grace_ns = akin_config_ns(config, "router.grace"),
+        .n_spare = u32(config, "roles.spare"),
+        .n_retries = u32(config, "router.retries"),
+        .socket_path = akin_config_string(config, "router.socket"),
+        .heartbeat_ns = akin_config_ns(config, "net.heartbeat"),
+        .heartbeat_timeout_ns = akin_config_ns(config, "net.heartbeat_timeout"),
+        .recovery = recovery(akin_config_string(config, "recovery.mode")),
+        .max_respawns = u32(config, "recovery.max_respawns"),
+        .respawn_window_ns = akin_config_ns(config, "recovery.window"),
+        .recovery_timeout_ns = akin_config_ns(config, "recovery.timeout"),
+        .start_timeout_ns = akin_config_ns(config, "recovery.start_timeout"),
     };
     status = check(config, &job, err);
     if (status != AKIN_OK)
@@ -235,22 +316,48 @@ uint32_t akin_job_n_decode_ranks(const akin_job_t *job)
     return job->n_decode * job->ep;
 }
 
+uint32_t akin_job_n_spare_ranks(const akin_job_t *job)
+{
+    return job->n_spare * job->ep;
+}
+
 uint32_t akin_job_n_ranks(const akin_job_t *job)
 {
-    return 1 + akin_job_n_prefill_ranks(job) + akin_job_n_decode_ranks(job);
+    return 1 + akin_job_n_prefill_ranks(job) + akin_job_n_decode_ranks(job) +
+           akin_job_n_spare_ranks(job);
+}
+
+int akin_job_keeps_mpi(const akin_job_t *job)
+{
+    return (job->ep > 1 || job->prefill_ep > 1) &&
+           strcmp(job->exchange, "mpi") == 0;
 }
 
 akin_job_place_t akin_job_place(const akin_job_t *job, uint32_t rank)
 {
-    const uint32_t n_prefill = akin_job_n_prefill_ranks(job);
+    const uint32_t first_decode = 1 + akin_job_n_prefill_ranks(job);
+    const uint32_t first_spare = first_decode + akin_job_n_decode_ranks(job);
     if (rank == 0)
-        return (akin_job_place_t){.n_ranks = 1};
-    const int is_prefill = rank <= n_prefill;
-    const uint32_t start = is_prefill ? 1 : 1 + n_prefill;
-    const uint32_t n_ranks = is_prefill ? job->prefill_ep : job->ep;
+        return (akin_job_place_t){.role = AKIN_JOB_ROUTER, .n_ranks = 1};
+    akin_job_role_t role = AKIN_JOB_SPARE;
+    uint32_t start = first_spare, n_ranks = job->ep;
+    if (rank < first_decode) {
+        role = AKIN_JOB_PREFILL;
+        start = 1;
+        n_ranks = job->prefill_ep;
+    } else if (rank < first_spare) {
+        role = AKIN_JOB_DECODE;
+        start = first_decode;
+    }
     const uint32_t worker = (rank - start) / n_ranks;
-    return (akin_job_place_t){.is_prefill = is_prefill,
+    return (akin_job_place_t){.role = role,
                               .worker = worker,
                               .first = start + worker * n_ranks,
                               .n_ranks = n_ranks};
+}
+
+const char *akin_job_role_name(akin_job_role_t role)
+{
+    static const char *const names[] = {"router", "prefill", "decode", "spare"};
+    return names[role];
 }

@@ -23,6 +23,13 @@ typedef enum akin_replace_mode {
     AKIN_REPLACE_ON
 } akin_replace_mode_t;
 
+/** What follows the loss of a worker. */
+typedef enum akin_recovery {
+    AKIN_RECOVERY_RESPAWN,
+    AKIN_RECOVERY_SPARE,
+    AKIN_RECOVERY_SHRINK
+} akin_recovery_t;
+
 /** A job; strings are borrowed from the config. */
 typedef struct akin_job {
     const char *model_path;
@@ -67,6 +74,16 @@ typedef struct akin_job {
     int64_t transfer_timeout_ns;
     int64_t request_timeout_ns;
     int64_t grace_ns;
+    uint32_t n_spare;        /* workers that wait */
+    uint32_t n_retries;      /* of a request */
+    const char *socket_path; /* for akin ctl; "auto", "": none */
+    int64_t heartbeat_ns;
+    int64_t heartbeat_timeout_ns;
+    akin_recovery_t recovery;
+    uint32_t max_respawns; /* of a rank, within respawn_window_ns */
+    int64_t respawn_window_ns;
+    int64_t recovery_timeout_ns; /* to wait where a role has no worker */
+    int64_t start_timeout_ns;    /* of a rank that is started anew */
     int record_routes; /* no key: set by whoever starts the job, on all ranks
                         * alike; workers send the router the experts of every
                         * token */
@@ -84,21 +101,36 @@ typedef struct akin_job {
 akin_status_t akin_job_read(const akin_config_t *config, akin_job_t *job_p,
                             akin_error_t *err) AKIN_MUST_CHECK;
 
-/** A rank's place in the job. */
+typedef enum akin_job_role {
+    AKIN_JOB_ROUTER,
+    AKIN_JOB_PREFILL,
+    AKIN_JOB_DECODE,
+    AKIN_JOB_SPARE
+} akin_job_role_t;
+
+/** "router", "prefill", "decode", "spare". */
+const char *akin_job_role_name(akin_job_role_t role);
+
+/** A rank's place in the job when that starts; a rank that joins later, or a
+ * spare one, may become another worker of as many ranks. */
 typedef struct akin_job_place {
-    int is_prefill;
+    akin_job_role_t role;
     uint32_t worker;  /* its worker, among those of its role */
-    uint32_t first;   /* first rank of the worker, its leader */
-    uint32_t n_ranks; /* of the worker; 1 for the router */
+    uint32_t first;   /* first rank of its group, the leader */
+    uint32_t n_ranks; /* of the group; 1 for the router */
 } akin_job_place_t;
 
 akin_job_place_t akin_job_place(const akin_job_t *job, uint32_t rank);
 
 /** Ranks of all prefill workers; they come behind the router's. */
 uint32_t akin_job_n_prefill_ranks(const akin_job_t *job);
-/** Ranks of all decode workers; they come last. */
+/** Ranks of all decode workers; they come behind those. */
 uint32_t akin_job_n_decode_ranks(const akin_job_t *job);
-/** Ranks of the job: the router, prefill and decode workers. */
+/** Ranks of all spare workers; they come last. */
+uint32_t akin_job_n_spare_ranks(const akin_job_t *job);
+/** Whether MPI stays up until the job's end, so that a death ends it. */
+int akin_job_keeps_mpi(const akin_job_t *job);
+/** Ranks of the job: the router, prefill, decode and spare workers. */
 uint32_t akin_job_n_ranks(const akin_job_t *job);
 
 #ifdef __cplusplus

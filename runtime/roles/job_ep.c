@@ -246,7 +246,7 @@ akin_job_placements_of(const akin_job_placements_t *placements,
 {
     if (place->n_ranks < 2)
         return NULL;
-    return place->is_prefill ? &placements->prefill
+    return place->role == AKIN_JOB_PREFILL ? &placements->prefill
                              : &placements->decode[place->worker];
 }
 

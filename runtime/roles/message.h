@@ -34,10 +34,24 @@ typedef enum akin_message_type {
     AKIN_MESSAGE_EP_DONE,     /* rank -> leader: that step is made */
     AKIN_MESSAGE_EP_END,      /* leader -> ranks: no step will follow */
     AKIN_MESSAGE_PLACE,       /* router -> decode: a layer's next map */
-    AKIN_MESSAGE_PLACED       /* rank -> its leader: has the weights for it;
+    AKIN_MESSAGE_PLACED,      /* rank -> its leader: has the weights for it;
                                * leader -> router: steps run under it, or will
                                * not */
+    AKIN_MESSAGE_JOIN,        /* new process of a rank -> router */
+    AKIN_MESSAGE_GROUP,       /* router -> it: the ranks of its group, all of
+                               * which have joined */
+    AKIN_MESSAGE_READY,       /* it -> router: loaded, waits for a role */
+    AKIN_MESSAGE_ASSUME,      /* router -> waiting rank: be this worker */
+    AKIN_MESSAGE_ASSUMED,     /* it -> router: it is, or cannot */
+    AKIN_MESSAGE_PEER,   /* router -> worker: another rank, to connect to */
+    AKIN_MESSAGE_PEERED, /* worker -> router: connected to it, or not */
+    AKIN_MESSAGE_LOST,   /* router -> worker: give that rank up */
+    AKIN_MESSAGE_LEASES, /* prefill -> router: its pinned blocks */
+    AKIN_MESSAGE_TYPES   /* behind the last one */
 } akin_message_type_t;
+
+/** Name of a type, "PREFILL"; "?" for a number that is none. Static. */
+const char *akin_message_name(uint16_t type);
 
 /** Most tokens of a sequence on the wire. */
 #define AKIN_MESSAGE_MAX_TOKENS ((size_t)1 << 26)
@@ -160,6 +174,58 @@ typedef struct akin_message_routes {
     size_t n_routes;   /* a multiple of n_tokens */
 } akin_message_routes_t;
 
+/** What others need to reach a rank: akin_net_identity(), and within its group
+ * akin_ep_exchange_ucx_identity(). Blobs are borrowed, those of a message that
+ * was unpacked from its data. */
+typedef struct akin_message_identity {
+    uint32_t rank;
+    const void *net;
+    size_t net_bytes;
+    const void *exchange;
+    size_t exchange_bytes; /* 0: of a group of one rank */
+} akin_message_identity_t;
+
+/** JOIN. */
+typedef struct akin_message_join {
+    uint32_t life;   /* of the rank's process: 1, 2, ... */
+    uint8_t is_last; /* non-zero: only to tell that the one before is dead */
+    akin_message_identity_t identity;
+} akin_message_join_t;
+
+/** GROUP; PEER with one rank. */
+typedef struct akin_message_group {
+    akin_message_identity_t *ranks; /* [n_ranks] ascending */
+    size_t n_ranks;
+} akin_message_group_t;
+
+/** ASSUME: which worker to be, whom to connect to, and where its experts are.
+ */
+typedef struct akin_message_assume {
+    uint8_t is_prefill;
+    uint32_t worker;                /* among those of the role */
+    uint64_t epoch;                 /* of the placement */
+    akin_message_identity_t *peers; /* [n_peers] of the other role */
+    size_t n_peers;
+    uint64_t *holders; /* [n_holders] = layers x experts, as in a placement;
+                        * none: of one rank */
+    size_t n_holders;
+} akin_message_assume_t;
+
+/** READY, ASSUMED: rank is the sender; PEERED, LOST: whom it is about. */
+typedef struct akin_message_rank {
+    uint32_t rank;
+    uint64_t incarnation; /* LOST: of the life that is over; else 0 */
+    int32_t status;       /* akin_status_t */
+} akin_message_rank_t;
+
+/** LEASES: gauges of a prefill rank. */
+typedef struct akin_message_leases {
+    uint32_t n_blocks;   /* pinned now, each as often as it is */
+    uint32_t n_requests; /* that pin them */
+    int64_t oldest_ns;   /* since the oldest of them was pinned */
+    uint64_t n_expired;  /* leases that ended, since the start */
+} akin_message_leases_t;
+
 typedef struct akin_message_stats {
     uint64_t steps;
     uint64_t busy_ns;
@@ -169,6 +235,8 @@ typedef struct akin_message_stats {
     uint64_t reads_rendezvous;
     uint64_t read_bytes;
     uint64_t leases_expired;
+    uint64_t pinned_blocks; /* not released when the rank ends */
+    uint64_t messages_late; /* of or for dead processes, dropped */
 } akin_message_stats_t;
 
 /*
@@ -196,6 +264,11 @@ void akin_message_pack_ep_step(akin_packer_t *p,
                                const akin_message_ep_step_t *m);
 void akin_message_pack_place(akin_packer_t *p, const akin_message_place_t *m);
 void akin_message_pack_placed(akin_packer_t *p, const akin_message_placed_t *m);
+void akin_message_pack_join(akin_packer_t *p, const akin_message_join_t *m);
+void akin_message_pack_group(akin_packer_t *p, const akin_message_group_t *m);
+void akin_message_pack_assume(akin_packer_t *p, const akin_message_assume_t *m);
+void akin_message_pack_rank(akin_packer_t *p, const akin_message_rank_t *m);
+void akin_message_pack_leases(akin_packer_t *p, const akin_message_leases_t *m);
 
 /*
  * Unpacking: AKIN_OK, or AKIN_ERR_FORMAT, AKIN_ERR_RANGE or AKIN_ERR_NOMEM,
@@ -242,9 +315,25 @@ akin_message_unpack_place(const void *data, size_t bytes,
 akin_status_t
 akin_message_unpack_placed(const void *data, size_t bytes,
                            akin_message_placed_t *m) AKIN_MUST_CHECK;
+akin_status_t akin_message_unpack_join(const void *data, size_t bytes,
+                                       akin_message_join_t *m) AKIN_MUST_CHECK;
+akin_status_t
+akin_message_unpack_group(const void *data, size_t bytes,
+                          akin_message_group_t *m) AKIN_MUST_CHECK;
+akin_status_t
+akin_message_unpack_assume(const void *data, size_t bytes,
+                           akin_message_assume_t *m) AKIN_MUST_CHECK;
+akin_status_t akin_message_unpack_rank(const void *data, size_t bytes,
+                                       akin_message_rank_t *m) AKIN_MUST_CHECK;
+akin_status_t
+akin_message_unpack_leases(const void *data, size_t bytes,
+                           akin_message_leases_t *m) AKIN_MUST_CHECK;
 
-/** Free what a message that was unpacked owns. */
+/** Free what a message that was unpacked owns. Identities borrow from the data
+ * they were unpacked from. */
 void akin_message_tokens_cleanup(akin_message_tokens_t *m);
+void akin_message_group_cleanup(akin_message_group_t *m);
+void akin_message_assume_cleanup(akin_message_assume_t *m);
 
 #ifdef __cplusplus
 }

@@ -295,7 +295,7 @@ static int is_peer(const rank_t *r, uint32_t rank)
         return 1;
     const akin_job_place_t own = akin_job_place(&r->job, r->number);
     const akin_job_place_t other = akin_job_place(&r->job, rank);
-    if (own.is_prefill != other.is_prefill)
+    if (own.role != other.role)
         return 1;
     return own.first == other.first &&
            (rank == own.first || r->number == own.first);
@@ -398,8 +398,10 @@ void akin_rank_set_signals(void)
     }
 }
 
-int akin_rank_run(const akin_rank_params_t *params)
+int akin_rank_run(const akin_rank_params_t *params,
+                  const akin_supervisor_life_t *life)
 {
+    (void)life;
     rank_t r = {.params = params};
     akin_boot_set_environment();
     akin_status_t status = akin_boot_start(&r.boot, &r.err);
@@ -410,7 +412,7 @@ int akin_rank_run(const akin_rank_params_t *params)
     r.number = akin_boot_rank(r.boot);
     r.start_ns = akin_clock_now_ns();
     status = start(&r);
-    const int is_up = status == AKIN_OK && akini_rank_ep_keeps_mpi(&r.job);
+    const int is_up = status == AKIN_OK && akin_job_keeps_mpi(&r.job);
     if (!is_up)
         akin_boot_finish(r.boot);
     int code;

@@ -3,6 +3,7 @@
 #define AKIN_ROLES_RANK_H
 
 #include "base/error.h"
+#include "net/supervisor.h"
 #include "roles/router.h"
 
 #ifdef __cplusplus
@@ -44,7 +45,8 @@ void akin_rank_set_signals(void);
  * \return the rank's exit code: DESIGN.md section 9 on rank 0; on the others 0
  *         if rank 0 knows all about the end, else 1.
  */
-int akin_rank_run(const akin_rank_params_t *params);
+int akin_rank_run(const akin_rank_params_t *params,
+                  const akin_supervisor_life_t *life);
 
 #ifdef __cplusplus
 }

@@ -106,12 +106,6 @@ akin_status_t akini_rank_ep_join(akini_rank_ep_t *ep, akin_boot_t *boot,
     return akin_boot_agree(boot, status, err);
 }
 
-int akini_rank_ep_keeps_mpi(const akin_job_t *job)
-{
-    return (job->ep > 1 || job->prefill_ep > 1) &&
-           strcmp(job->exchange, "mpi") == 0;
-}
-
 void akini_rank_ep_leave(akini_rank_ep_t *ep)
 {
     akin_ep_group_destroy(ep->group);

@@ -33,9 +33,6 @@ akin_status_t akini_rank_ep_join(akini_rank_ep_t *ep, akin_boot_t *boot,
                                  const akin_job_t *job,
                                  akin_error_t *err) AKIN_MUST_CHECK;
 
-/** Whether MPI stays up until the job's end. */
-int akini_rank_ep_keeps_mpi(const akin_job_t *job);
-
 /** After the engine; before akin_boot_finish() where MPI stayed up. */
 void akini_rank_ep_leave(akini_rank_ep_t *ep);
 

@@ -46,7 +46,7 @@ void akini_rank_announce(const akini_rank_news_t *news)
                   "akin: experts placed by %s, %u replicas in a layer, "
                   "exchange %s\n",
                   news->placement, job->n_replicas, job->exchange);
-    if (akini_rank_ep_keeps_mpi(job))
+    if (akin_job_keeps_mpi(job))
         (void)fprintf(stderr, "akin: MPI stays up for the exchange: the death "
                               "of a rank ends the job\n");
 }

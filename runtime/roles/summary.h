@@ -133,6 +133,30 @@ void akin_summary_add_refused(akin_summary_t *summary, uint32_t worker,
 void akin_summary_add_lost(akin_summary_t *summary, uint32_t worker,
                            uint64_t n_requests);
 
+/** A request begins again, for whatever reason. */
+void akin_summary_add_retry(akin_summary_t *summary);
+/** A lost worker is served again, so long after its loss. */
+void akin_summary_add_recovered(akin_summary_t *summary, uint32_t worker,
+                                int64_t ns);
+/** A request whose worker was lost has its next token, so long after the
+ * loss. */
+void akin_summary_add_resumed(akin_summary_t *summary, int64_t ns);
+
+/** Gauges of all prefill ranks together: blocks that are pinned now, and since
+ * when the oldest of them is; leases that ended so far. */
+typedef struct akin_summary_leases {
+    uint64_t n_blocks;
+    int64_t oldest_ns;
+    uint64_t n_expired;
+} akin_summary_leases_t;
+
+/** The last state; the longest `oldest_ns` and the most blocks of the run are
+ * kept. */
+void akin_summary_set_leases(akin_summary_t *summary,
+                             const akin_summary_leases_t *leases);
+/** Messages of or for processes that are dead, dropped by a rank. */
+void akin_summary_add_late(akin_summary_t *summary, uint64_t n_messages);
+
 /** The run ended: fixes its duration. Until then it ends "now" (last call of
  * an adder that carries a time). */
 void akin_summary_end(akin_summary_t *summary, int64_t now_ns);

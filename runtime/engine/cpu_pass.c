@@ -3,6 +3,8 @@
  * barrier, and every value is computed by one thread alone. */
 #include "engine/cpu_internal.h"
 
+#include "base/fault_point.h"
+
 #include <math.h>
 #include <omp.h>
 #include <string.h>
@@ -295,6 +297,8 @@ static void run_pass(akini_cpu_engine_t *e, const akin_kv_view_t *view,
     embed(e, row);
     akin_team_barrier(e->team);
     for (uint32_t layer = 0; layer < c->n_layers; layer++) {
+        if (thread == 0 && layer == c->n_layers / 2)
+            AKIN_FAULT_POINT("mid-step", NULL);
         run_layer(e, view, thread, layer, n_rows, n_distinct);
         /* The same for all threads: written before their last meeting. */
         if (e->group_status != AKIN_OK)

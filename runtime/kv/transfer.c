@@ -2,6 +2,7 @@
 #include "kv/transfer_state.h"
 
 #include "base/clock.h"
+#include "base/fault_point.h"
 #include "base/log.h"
 
 #include <assert.h>
@@ -158,13 +159,18 @@ static void advance(akini_kv_transfer_t *t, const akini_kv_piece_t *piece,
     status = convert_status(status);
     if (status == AKIN_OK) {
         t->result.bytes += bytes;
+        if (t->n_flying > 0 || t->n_issued < t->n_pieces || t->n_pieces == 1)
+            AKIN_FAULT_POINT("mid-read", NULL);
         status = akini_kv_piece_check(t, piece);
     }
     unref_piece(t, piece);
     if (status == AKIN_OK)
         status = issue_pieces(t);
-    if (status != AKIN_OK || (t->n_flying == 0 && !t->is_starved))
+    if (status != AKIN_OK || (t->n_flying == 0 && !t->is_starved)) {
+        if (status == AKIN_OK)
+            AKIN_FAULT_POINT("after-read", NULL);
         finish(t, status);
+    }
 }
 
 /* The net has room for one more read. Callbacks may change the list, so the
@@ -259,6 +265,7 @@ akin_status_t akin_kv_transfers_start(akin_kv_transfers_t *transfers,
     for (uint32_t i = 0; i < params->n_blocks; i++)
         akin_kv_cache_ref(transfers->cache, t->slots[i]);
     DL_APPEND(transfers->active, t);
+    AKIN_FAULT_POINT("before-read", NULL);
     status = issue_pieces(t);
     if (status != AKIN_OK) {
         retire(t);

@@ -3,6 +3,7 @@
 #include "roles/stepper.h"
 
 #include "base/clock.h"
+#include "base/fault_point.h"
 #include "base/thread.h"
 
 #include <pthread.h>
@@ -73,6 +74,7 @@ static void run_job(akin_stepper_t *s)
     int64_t begin = akin_clock_now_ns();
     const int has_routes = s->params.count_routes || s->params.keep_routes;
     size_t n_tokens = 0;
+    AKIN_FAULT_POINT("before-step", NULL);
     for (uint32_t i = 0; i < job->n_rows; i++) {
         akin_stepper_row_t *row = &job->rows[i];
         uint16_t *routes =
@@ -100,6 +102,7 @@ static void run_job(akin_stepper_t *s)
         if (s->params.count_routes)
             count_routes(s, job->n_tokens);
     }
+    AKIN_FAULT_POINT("after-step", NULL);
     job->ns = akin_clock_now_ns() - begin;
 }
 

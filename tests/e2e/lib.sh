@@ -1,16 +1,14 @@
 #!/usr/bin/env bash
-# Helpers of the end-to-end tests; a test sources this file.
+# Helpers of the end-to-end and fault tests; a test sources this file.
 #
-# usage of a test: test_NAME.sh AKIN CHECK FAULTS SCRATCH
+# usage of a test: test_NAME.sh AKIN CHECK SCRATCH
 #   AKIN     the akin command
 #   CHECK    the program made of check.c
-#   FAULTS   akin with fault injection
 #   SCRATCH  an empty folder of the test's own
 set -u
 akin=$1
 check=$2
-faults=$3
-scratch=$4
+scratch=$3
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 model=$(cd "$here/../../examples/tiny-moe" && pwd)
 prompts=$here/prompts.jsonl
@@ -125,7 +123,7 @@ run() {
 resume() {
     local name=$1
     shift
-    "${command:-$akin}" run -c "$job" -i "$input" -o "$scratch/$name.jsonl" \
+    "$akin" run -c "$job" -i "$input" -o "$scratch/$name.jsonl" \
         --ordered --deterministic-ids --summary "$scratch/$name.json" "$@" \
         2>"$scratch/$name.err"
     code=$?
@@ -138,7 +136,7 @@ start() {
     local name=$1
     shift
     rm -f "$scratch/$name.jsonl" "$scratch/$name.json"
-    "${command:-$akin}" run -c "$job" -i "$input" -o "$scratch/$name.jsonl" \
+    "$akin" run -c "$job" -i "$input" -o "$scratch/$name.jsonl" \
         --deterministic-ids --summary "$scratch/$name.json" "$@" \
         2>"$scratch/$name.err" &
     launcher=$!

@@ -2,7 +2,7 @@
 # Damaged and stale blocks are refused, counted by reason, and the prompt is
 # computed again: the output stays what it was.
 # shellcheck source=tests/e2e/lib.sh
-. "$(dirname "$0")/lib.sh"
+. "$(dirname "$0")/../e2e/lib.sh"
 
 # Enough blocks for several faults, and none of the prompts so long that it
 # would meet one in every attempt.
@@ -13,7 +13,6 @@ done >"$scratch/four.in"
 input=$scratch/four.in
 run base
 expect "base: exit code" 0 "$code"
-command=$faults
 # What is damaged, and the check that has to find it.
 for item in flip-kv:checksum flip-sidecar:checksum \
     stale-generation:generation; do

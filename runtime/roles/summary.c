@@ -45,9 +45,9 @@ akin_status_t akin_summary_create(const akin_summary_params_t *params,
         !copy(&summary->engine, params->engine) ||
         !copy(&summary->kernel, params->kernel))
         goto err_destroy;
-    akin_histogram_t **histograms[] = {&summary->ttft,    &summary->tpot,
-                                       &summary->itl,     &summary->e2el,
-                                       &summary->routing, &summary->transfer};
+    akin_histogram_t **histograms[] = {
+        &summary->ttft,    &summary->tpot,     &summary->itl,    &summary->e2el,
+        &summary->routing, &summary->transfer, &summary->resumed};
     for (size_t i = 0; i < sizeof(histograms) / sizeof(histograms[0]); i++)
         if (akin_histogram_create(histograms[i]) != AKIN_OK)
             goto err_destroy;
@@ -85,6 +85,7 @@ void akin_summary_destroy(akin_summary_t *summary)
     akin_histogram_destroy(summary->e2el);
     akin_histogram_destroy(summary->routing);
     akin_histogram_destroy(summary->transfer);
+    akin_histogram_destroy(summary->resumed);
     free(summary->model);
     free(summary->policy);
     free(summary->policy_setting);
@@ -277,6 +278,45 @@ void akin_summary_add_lost(akin_summary_t *summary, uint32_t worker,
     }
 }
 
+void akin_summary_add_retry(akin_summary_t *summary)
+{
+    summary->recovery.n_retries++;
+}
+
+void akin_summary_add_recovered(akin_summary_t *summary, uint32_t worker,
+                                int64_t ns)
+{
+    akini_summary_recovery_t *r = &summary->recovery;
+    akini_summary_sums_t *sums = get_worker(summary, worker);
+    summary->run.n_recovered++;
+    if (sums != NULL)
+        sums->n_recovered++;
+    add_mean(&r->recovered_ns, (double)ns);
+    if (ns > r->max_recovered_ns)
+        r->max_recovered_ns = ns;
+}
+
+void akin_summary_add_resumed(akin_summary_t *summary, int64_t ns)
+{
+    akin_histogram_add(summary->resumed, ns);
+}
+
+void akin_summary_set_leases(akin_summary_t *summary,
+                             const akin_summary_leases_t *leases)
+{
+    akini_summary_recovery_t *r = &summary->recovery;
+    r->leases = *leases;
+    if (leases->n_blocks > r->max_blocks)
+        r->max_blocks = leases->n_blocks;
+    if (leases->oldest_ns > r->max_oldest_ns)
+        r->max_oldest_ns = leases->oldest_ns;
+}
+
+void akin_summary_add_late(akin_summary_t *summary, uint64_t n_messages)
+{
+    summary->recovery.n_late += n_messages;
+}
+
 void akin_summary_end(akin_summary_t *summary, int64_t now_ns)
 {
     if (now_ns > summary->end_ns)
@@ -301,6 +341,15 @@ double akini_summary_idle_share(const akin_summary_t *summary,
 {
     double busy = worker->busy_ns / 1e9 / akini_summary_duration_s(summary);
     return busy < 1 ? 1 - busy : 0;
+}
+
+int akini_summary_has_recovery(const akin_summary_t *summary)
+{
+    const akini_summary_recovery_t *r = &summary->recovery;
+    return summary->run.n_lost > 0 || summary->run.n_recovered > 0 ||
+           r->n_retries > 0 || r->n_late > 0 || r->leases.n_blocks > 0 ||
+           r->leases.n_expired > 0 ||
+           akin_histogram_count(summary->resumed) > 0;
 }
 
 uint64_t akini_summary_refused(const akini_summary_sums_t *sums)

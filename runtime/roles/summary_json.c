@@ -124,6 +124,41 @@ static json_t *replaced_json(const akin_replacer_stats_t *replaced)
     return finish(&w);
 }
 
+static void set_measured(writer_t *w, const char *key, int is_measured,
+                         double value)
+{
+    set(w, key, is_measured ? json_real(value) : json_null());
+}
+
+static json_t *recovery_json(const akin_summary_t *summary)
+{
+    const akini_summary_recovery_t *r = &summary->recovery;
+    const uint64_t n_resumed = akin_histogram_count(summary->resumed);
+    writer_t recovery_s = {json_object(), 0}, resumed_ms = {json_object(), 0};
+    set_measured(&recovery_s, "mean", r->recovered_ns.n > 0,
+                 akini_mean_get(&r->recovered_ns) / 1e9);
+    set_measured(&recovery_s, "max", r->recovered_ns.n > 0,
+                 (double)r->max_recovered_ns / 1e9);
+    set_measured(&resumed_ms, "p50", n_resumed > 0,
+                 akin_histogram_percentile(summary->resumed, 50) / 1e6);
+    set_measured(&resumed_ms, "max", n_resumed > 0,
+                 akin_histogram_percentile(summary->resumed, 100) / 1e6);
+    writer_t w = {json_object(), 0};
+    set_integer(&w, "deaths", summary->run.n_lost);
+    set_integer(&w, "recoveries", summary->run.n_recovered);
+    set(&w, "recovery_s", finish(&recovery_s));
+    set_integer(&w, "retries", r->n_retries);
+    set_integer(&w, "requests_resumed", n_resumed);
+    set(&w, "resumed_ms", finish(&resumed_ms));
+    set_integer(&w, "messages_late", r->n_late);
+    set_integer(&w, "pinned_blocks", r->leases.n_blocks);
+    set_integer(&w, "max_pinned_blocks", r->max_blocks);
+    set_real(&w, "oldest_lease_s", (double)r->leases.oldest_ns / 1e9);
+    set_real(&w, "max_oldest_lease_s", (double)r->max_oldest_ns / 1e9);
+    set_integer(&w, "leases_expired", r->leases.n_expired);
+    return finish(&w);
+}
+
 static json_t *predictions_json(const akini_summary_predictions_t *p)
 {
     const double n = (double)p->n, r = akini_summary_correlation(p);
@@ -157,6 +192,7 @@ static void set_sums(writer_t *w, const akini_summary_sums_t *sums)
     set(w, "kv_blocks_refused", refused_json(sums));
     set_integer(w, "times_lost", sums->n_lost);
     set_integer(w, "requests_restarted", sums->n_restarted);
+    set_integer(w, "times_recovered", sums->n_recovered);
 }
 
 static json_t *worker_json(const akin_summary_t *summary,
@@ -275,6 +311,7 @@ json_t *akin_summary_json(akin_summary_t *summary)
         set(&w, "refits", refits_json(summary));
     if (summary->replaced.mode != AKIN_REPLACE_OFF)
         set(&w, "replacements", replaced_json(&summary->replaced));
+    set(&w, "recovery", recovery_json(summary));
     set(&w, "kv_transfer_ms", distribution(summary->transfer, 1e6));
     set(&w, "distinct_experts_by_batch", batches_json(summary));
     set(&w, "workers", workers_json(summary));

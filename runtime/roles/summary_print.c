@@ -218,14 +218,59 @@ static akin_status_t print_totals(const akin_summary_t *summary, FILE *file)
              akin_kv_refusal_string((akin_kv_refusal_t)i));
         cell(&t, "%" PRIu64, run->refused[i]);
     }
-    if (run->n_lost > 0) {
+    return finish(&t, file);
+}
+
+/* A row with a count; none where there is nothing to tell. */
+static void count_row(table_t *t, const char *name, uint64_t n)
+{
+    if (n == 0)
+        return;
+    row(t);
+    cell(t, "%s", name);
+    cell(t, "%" PRIu64, n);
+}
+
+static akin_status_t print_recovery(const akin_summary_t *summary, FILE *file)
+{
+    static const char *const columns[] = {"recovery", "", NULL};
+    const akini_summary_recovery_t *r = &summary->recovery;
+    const uint64_t n_resumed = akin_histogram_count(summary->resumed);
+    table_t t;
+    begin(&t, file, columns);
+    if (summary->run.n_lost > 0) {
         row(&t);
-        cell(&t, "workers lost");
-        cell(&t, "%" PRIu64, run->n_lost);
-        row(&t);
-        cell(&t, "requests started again");
-        cell(&t, "%" PRIu64, run->n_restarted);
+        cell(&t, "workers lost, and requests that they held");
+        cell(&t, "%" PRIu64 ", %" PRIu64, summary->run.n_lost,
+             summary->run.n_restarted);
     }
+    count_row(&t, "lost workers that served again", summary->run.n_recovered);
+    if (summary->run.n_recovered > 0) {
+        row(&t);
+        cell(&t, "  after, s: mean, most");
+        cell(&t, "%.2f, %.2f", akini_mean_get(&r->recovered_ns) / 1e9,
+             (double)r->max_recovered_ns / 1e9);
+    }
+    count_row(&t, "requests that had to begin again", r->n_retries);
+    count_row(&t, "requests that went on after a loss", n_resumed);
+    if (n_resumed > 0) {
+        row(&t);
+        cell(&t, "  next token after, ms: p50, most");
+        cell(&t, "%.1f, %.1f",
+             akin_histogram_percentile(summary->resumed, 50) / 1e6,
+             akin_histogram_percentile(summary->resumed, 100) / 1e6);
+    }
+    count_row(&t, "messages of or for dead ranks, dropped", r->n_late);
+    count_row(&t, "leases of KV blocks that ran out", r->leases.n_expired);
+    if (r->max_blocks == 0)
+        return finish(&t, file);
+    row(&t);
+    cell(&t, "KV blocks pinned: at the end, most");
+    cell(&t, "%" PRIu64 ", %" PRIu64, r->leases.n_blocks, r->max_blocks);
+    row(&t);
+    cell(&t, "oldest lease, s: at the end, most");
+    cell(&t, "%.2f, %.2f", (double)r->leases.oldest_ns / 1e9,
+         (double)r->max_oldest_ns / 1e9);
     return finish(&t, file);
 }
 
@@ -329,6 +374,8 @@ static akin_status_t print_batches(const akin_summary_t *summary, FILE *file)
 akin_status_t akin_summary_print(akin_summary_t *summary, FILE *file)
 {
     akin_status_t status = print_totals(summary, file);
+    if (status == AKIN_OK && akini_summary_has_recovery(summary))
+        status = print_recovery(summary, file);
     if (status == AKIN_OK)
         status = print_times(summary, file);
     if (status == AKIN_OK && summary->run.n_steps > 0)

@@ -45,7 +45,19 @@ typedef struct akini_summary_sums {
     uint64_t refused[AKIN_KV_REFUSAL_COUNT];
     uint64_t n_lost;
     uint64_t n_restarted;
+    uint64_t n_recovered;
 } akini_summary_sums_t;
+
+/** What losses cost the run, and what they left behind. */
+typedef struct akini_summary_recovery {
+    akini_mean_t recovered_ns; /* from a worker's loss until it was served */
+    int64_t max_recovered_ns;
+    uint64_t n_retries;
+    uint64_t n_late;
+    akin_summary_leases_t leases; /* as they were last */
+    uint64_t max_blocks;
+    int64_t max_oldest_ns;
+} akini_summary_recovery_t;
 
 /** Sums over steps of which a policy had a prediction: x what it expected, y
  * what was observed. */
@@ -76,6 +88,8 @@ struct akin_summary {
     akin_histogram_t *e2el;
     akin_histogram_t *routing;
     akin_histogram_t *transfer;
+    akin_histogram_t *resumed; /* from a loss to a request's next token */
+    akini_summary_recovery_t recovery;
     akini_mean_t band;       /* workers in the locality band */
     akini_mean_t similarity; /* cosine with the chosen worker's centroid */
     akini_summary_predictions_t predictions;
@@ -107,6 +121,9 @@ double akini_summary_duration_s(const akin_summary_t *summary);
 /** Share of the run in which a worker made no step, 0 .. 1. */
 double akini_summary_idle_share(const akin_summary_t *summary,
                                 const akini_summary_sums_t *worker);
+
+/** Whether the run lost anything, or began anything again. */
+int akini_summary_has_recovery(const akin_summary_t *summary);
 
 /** Blocks refused, whatever the reason. */
 uint64_t akini_summary_refused(const akini_summary_sums_t *sums);

@@ -5,12 +5,22 @@
 
 #include <assert.h>
 #include <stdlib.h>
+#include <time.h>
 
 uint64_t akin_kv_chain_hash(uint64_t parent, const uint32_t *tokens,
                             uint32_t n_tokens)
 {
     uint64_t hash = akin_hash64(tokens, n_tokens * sizeof(*tokens), parent);
     return hash != AKIN_KV_ROOT_HASH ? hash : ~AKIN_KV_ROOT_HASH;
+}
+
+/* No generation of an earlier life of this rank may come again, and a slot is
+ * not taken once per nanosecond: the time of day is beyond them all. */
+static uint64_t first_generation(void)
+{
+    struct timespec now;
+    (void)clock_gettime(CLOCK_REALTIME, &now);
+    return (uint64_t)now.tv_sec * UINT64_C(1000000000) + (uint64_t)now.tv_nsec;
 }
 
 akin_status_t akin_kv_cache_create(const akin_kv_view_t *view, int with_prefix,
@@ -38,9 +48,10 @@ akin_status_t akin_kv_cache_create(const akin_kv_view_t *view, int with_prefix,
         akin_kv_cache_destroy(cache);
         return status;
     }
+    const uint64_t generation = first_generation();
     for (uint32_t i = 0; i < view->n_slots; i++) {
-        cache->slots[i].generation = 1;
-        akin_kv_block_clear(akin_kv_slot(view, i), 1);
+        cache->slots[i].generation = generation;
+        akin_kv_block_clear(akin_kv_slot(view, i), generation);
         akini_kv_slot_map_add(&cache->free, i);
     }
     *cache_p = cache;
@@ -303,6 +314,30 @@ akin_status_t akin_kv_cache_adopt(akin_kv_cache_t *cache, uint32_t slot,
         return AKIN_ERR_INVALID;
     index_block(cache, slot, parent, hash, tokens, n_tokens);
     return AKIN_OK;
+}
+
+uint32_t akin_kv_cache_forget(akin_kv_cache_t *cache, const uint32_t *tokens,
+                              uint32_t n_tokens)
+{
+    const uint32_t block_tokens = cache->view.layout->shape.block_tokens;
+    if (!cache->has_index || n_tokens < block_tokens)
+        return 0;
+    uint64_t hash = akin_kv_chain_hash(AKIN_KV_ROOT_HASH, tokens, block_tokens);
+    if (akini_kv_prefix_index_mark(&cache->index, hash, tokens) == 0)
+        return 0;
+    uint32_t n = 0;
+    for (uint32_t slot = 0; slot < cache->view.n_slots; slot++) {
+        if (!akini_kv_prefix_index_is_marked(&cache->index, slot))
+            continue;
+        n++;
+        if (cache->slots[slot].refs > 0) {
+            akini_kv_prefix_index_disown(&cache->index, slot);
+        } else {
+            list_remove(cache, slot);
+            release_slot(cache, slot);
+        }
+    }
+    return n;
 }
 
 void akin_kv_cache_stats(const akin_kv_cache_t *cache,

@@ -22,8 +22,9 @@ uint64_t akin_kv_chain_hash(uint64_t parent, const uint32_t *tokens,
                             uint32_t n_tokens);
 
 /**
- * Take over a slab. Every slot gets a valid header of generation 1 with no
- * tokens.
+ * Take over a slab. Every slot gets a valid header with no tokens and a first
+ * generation that no earlier cache of this rank had, so that blocks of an
+ * earlier life are refused.
  *
  * \param[in]  view         borrowed memory and layout; must outlive the cache.
  * \param[in]  with_prefix  non-zero: keep full blocks for later prompts.
@@ -134,12 +135,13 @@ akin_status_t akin_kv_cache_adopt(akin_kv_cache_t *cache, uint32_t slot,
 
 /**
  * Drop the cached blocks that begin these tokens from the prefix index, and
- * what builds on them, because their content is in doubt. Blocks that are
- * referenced stay with their holders as private ones; the others are free, and
- * their generation moves on.
+ * all that builds on the first of them, because their content is in doubt.
+ * Blocks that are referenced stay with their holders as private ones, and what
+ * is sealed after them does not become a part of the index; the others are
+ * free, and their generation moves on. O(slots).
  *
  * \param[in] tokens, n_tokens  a prompt.
- * \return blocks dropped.
+ * \return blocks dropped, referenced ones included.
  */
 uint32_t akin_kv_cache_forget(akin_kv_cache_t *cache, const uint32_t *tokens,
                               uint32_t n_tokens);

@@ -179,6 +179,16 @@ void akini_kv_prefix_index_enter(akini_kv_prefix_index_t *index, uint32_t slot,
         n->shown = slot;
 }
 
+/* Another member instead of a slot that is found no more. Members are all
+ * alike. Strangers are next to unheard of, so this ends at the first step. */
+static void show_other(akini_kv_prefix_index_t *index, uint32_t node)
+{
+    uint32_t s = index->nodes[node].first;
+    while (s != AKINI_KV_NONE && index->places[s].is_stranger)
+        s = index->places[s].next;
+    index->nodes[node].shown = s;
+}
+
 uint32_t akini_kv_prefix_index_leave(akini_kv_prefix_index_t *index,
                                      uint32_t slot)
 {
@@ -199,14 +209,8 @@ uint32_t akini_kv_prefix_index_leave(akini_kv_prefix_index_t *index,
         n->n_members--;
     if (n->n_members + n->n_strangers == 0)
         return destroy_node(index, node);
-    if (n->shown == slot) {
-        /* Members are all alike. Strangers are next to unheard of, so this
-         * ends at the first step. */
-        uint32_t s = n->first;
-        while (s != AKINI_KV_NONE && index->places[s].is_stranger)
-            s = index->places[s].next;
-        n->shown = s;
-    }
+    if (n->shown == slot)
+        show_other(index, node);
     return AKINI_KV_NONE;
 }
 
@@ -224,4 +228,67 @@ int akini_kv_prefix_index_has_children(const akini_kv_prefix_index_t *index,
                                        uint32_t slot)
 {
     return index->nodes[index->places[slot].node].n_children > 0;
+}
+
+enum { MARK_UNKNOWN, MARK_OTHER, MARK_BELOW };
+
+/* The node that a node builds on, if that one is still there. */
+static uint32_t live_parent(const akini_kv_prefix_index_t *index, uint32_t node)
+{
+    uint32_t parent = index->nodes[node].parent;
+    return parent < index->n_slots && is_child(index, node, parent)
+               ? parent
+               : AKINI_KV_NONE;
+}
+
+/* Every node is passed upwards until one is met that is known, so all of them
+ * together are passed twice. */
+static void mark_path(akini_kv_prefix_index_t *index, uint32_t node)
+{
+    uint32_t top = node;
+    while (top != AKINI_KV_NONE && index->nodes[top].mark == MARK_UNKNOWN)
+        top = live_parent(index, top);
+    uint8_t mark = top != AKINI_KV_NONE ? index->nodes[top].mark : MARK_OTHER;
+    for (; node != top; node = live_parent(index, node))
+        index->nodes[node].mark = mark;
+}
+
+uint32_t akini_kv_prefix_index_mark(akini_kv_prefix_index_t *index,
+                                    uint64_t hash, const uint32_t *tokens)
+{
+    for (uint32_t i = 0; i < index->n_slots; i++)
+        index->nodes[i].mark = MARK_UNKNOWN;
+    uint32_t root = find_hash(index, hash);
+    if (root == AKINI_KV_NONE || !is_child(index, root, AKINI_KV_ROOT) ||
+        !has_tokens(index, root, tokens))
+        return 0;
+    index->nodes[root].mark = MARK_BELOW;
+    uint32_t n = 0;
+    for (uint32_t i = 0; i < index->n_slots; i++) {
+        if (index->nodes[i].serial == 0)
+            continue;
+        mark_path(index, i);
+        n += index->nodes[i].mark == MARK_BELOW;
+    }
+    return n;
+}
+
+int akini_kv_prefix_index_is_marked(const akini_kv_prefix_index_t *index,
+                                    uint32_t slot)
+{
+    const akini_kv_place_t *place = &index->places[slot];
+    return place->node != AKINI_KV_NONE && !place->is_stranger &&
+           index->nodes[place->node].mark == MARK_BELOW;
+}
+
+void akini_kv_prefix_index_disown(akini_kv_prefix_index_t *index, uint32_t slot)
+{
+    akini_kv_place_t *place = &index->places[slot];
+    assert(place->node != AKINI_KV_NONE && !place->is_stranger);
+    akini_kv_node_t *n = &index->nodes[place->node];
+    place->is_stranger = 1;
+    n->n_members--;
+    n->n_strangers++;
+    if (n->shown == slot)
+        show_other(index, place->node);
 }

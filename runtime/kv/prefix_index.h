@@ -33,6 +33,7 @@ typedef struct akini_kv_node {
     uint32_t n_members;
     uint32_t n_strangers;
     uint32_t n_children; /* nodes whose parent link is this node and serial */
+    uint8_t mark;        /* akini_kv_prefix_index_mark() */
 } akini_kv_node_t;
 
 /** A slot's place in the index. */
@@ -100,6 +101,28 @@ int akini_kv_prefix_index_shows(const akini_kv_prefix_index_t *index,
 /** Whether blocks in the index build on this slot's, which it shows. */
 int akini_kv_prefix_index_has_children(const akini_kv_prefix_index_t *index,
                                        uint32_t slot);
+
+/**
+ * Mark the node of a first block and all nodes that build on it, whether they
+ * show a slot or not, and take the marks of all others away: O(slots).
+ *
+ * \param[in] hash    chain hash of the tokens after the root.
+ * \param[in] tokens  [block_tokens]
+ * \return nodes marked; 0: no such first block.
+ */
+uint32_t akini_kv_prefix_index_mark(akini_kv_prefix_index_t *index,
+                                    uint64_t hash, const uint32_t *tokens);
+
+/** Whether a slot is a member of a node that was marked last. */
+int akini_kv_prefix_index_is_marked(const akini_kv_prefix_index_t *index,
+                                    uint32_t slot);
+
+/**
+ * Make a member a stranger: it is found no more, and as long as it is there no
+ * block after its hash can be taken for a child of its node.
+ */
+void akini_kv_prefix_index_disown(akini_kv_prefix_index_t *index,
+                                  uint32_t slot);
 
 /** Recount everything; AKIN_ERR_INTERNAL with text if something is wrong. */
 akin_status_t akini_kv_prefix_index_audit(const akini_kv_prefix_index_t *index,

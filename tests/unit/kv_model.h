@@ -32,12 +32,12 @@ typedef struct model {
     uint64_t evictions;
 } model_t;
 
-static inline void model_init(model_t *m)
+static inline void model_init(model_t *m, uint64_t generation)
 {
     memset(m, 0, sizeof(*m));
     m->next_node = 1;
     for (int i = 0; i < MODEL_SLOTS; i++)
-        m->slots[i].generation = 1;
+        m->slots[i].generation = generation;
 }
 
 static inline int model_is_free(const model_t *m, uint32_t slot)
@@ -182,6 +182,46 @@ static inline void model_take(model_t *m, uint32_t slot)
 {
     m->slots[slot].generation++;
     m->slots[slot].refs = 1;
+}
+
+/* Whether a slot's block builds on a node, or is of it. */
+static inline int model_builds_on(const model_t *m, uint32_t slot,
+                                  uint32_t node)
+{
+    while (m->slots[slot].node != node) {
+        uint32_t parent = m->slots[slot].parent_node;
+        uint32_t next = MODEL_NONE;
+        for (uint32_t i = 0; parent != MODEL_ROOT && i < MODEL_SLOTS; i++)
+            if (m->slots[i].history != 0 && m->slots[i].node == parent)
+                next = i;
+        if (next == MODEL_NONE)
+            return 0;
+        slot = next;
+    }
+    return 1;
+}
+
+/* Drops a first block and what builds on it; the blocks that were dropped. */
+static inline uint32_t model_forget(model_t *m, uint32_t history)
+{
+    int is_doomed[MODEL_SLOTS] = {0};
+    uint32_t n = 0;
+    for (uint32_t i = 0; i < MODEL_SLOTS; i++)
+        for (uint32_t j = 0; j < MODEL_SLOTS; j++)
+            if (m->slots[i].history != 0 && !m->slots[i].is_stranger &&
+                m->slots[j].history == history)
+                is_doomed[i] |= model_builds_on(m, i, m->slots[j].node);
+    for (uint32_t i = 0; i < MODEL_SLOTS; i++) {
+        if (!is_doomed[i])
+            continue;
+        n++;
+        m->slots[i].is_stranger = 1;
+        m->slots[i].is_shown = 0;
+    }
+    for (uint32_t i = 0; i < MODEL_SLOTS; i++)
+        if (is_doomed[i] && m->slots[i].refs == 0)
+            model_free(m, i);
+    return n;
 }
 
 #endif

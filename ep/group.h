@@ -92,6 +92,19 @@ akin_status_t akin_ep_group_set_layer(akin_ep_group_t *group, uint32_t layer,
                                       const uint64_t *holders, uint64_t epoch,
                                       akin_error_t *err) AKIN_MUST_CHECK;
 
+/**
+ * Give all layers another map, whatever the epochs. Every rank of the group
+ * calls it before the group's first step.
+ *
+ * \param[in] placement  of the same sizes; copied, with its epoch.
+ * \return AKIN_OK
+ * \return AKIN_ERR_INVALID: other sizes, or as akin_placement_check(); nothing
+ *         has changed.
+ */
+akin_status_t akin_ep_group_set_placement(akin_ep_group_t *group,
+                                          const akin_placement_t *placement,
+                                          akin_error_t *err) AKIN_MUST_CHECK;
+
 /** Why the group is no more, for people: names the rank at fault and the layer;
  * NULL while it is well. Not while a step runs. */
 const char *akin_ep_group_error(const akin_ep_group_t *group);

@@ -246,8 +246,10 @@ akin_job_placements_of(const akin_job_placements_t *placements,
 {
     if (place->n_ranks < 2)
         return NULL;
-    return place->role == AKIN_JOB_PREFILL ? &placements->prefill
-                             : &placements->decode[place->worker];
+    if (place->role == AKIN_JOB_PREFILL)
+        return &placements->prefill;
+    return &placements
+                ->decode[place->role == AKIN_JOB_DECODE ? place->worker : 0];
 }
 
 void akin_job_placements_cleanup(akin_job_placements_t *placements)

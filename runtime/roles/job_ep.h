@@ -66,7 +66,8 @@ akin_status_t akin_job_placements_unpack(const akin_job_t *job,
                                          akin_job_placements_t *placements_p,
                                          akin_error_t *err) AKIN_MUST_CHECK;
 
-/** Map of the worker that a rank is of; NULL: it has one rank. */
+/** Map of the worker that a rank is of, of a spare one that of any decode
+ * worker; NULL: it has one rank. */
 const akin_placement_t *
 akin_job_placements_of(const akin_job_placements_t *placements,
                        const akin_job_place_t *place);

@@ -76,6 +76,8 @@ void akin_message_pack_stats(akin_packer_t *p, const akin_message_stats_t *m)
     akin_packer_u64(p, m->reads_rendezvous);
     akin_packer_u64(p, m->read_bytes);
     akin_packer_u64(p, m->leases_expired);
+    akin_packer_u64(p, m->pinned_blocks);
+    akin_packer_u64(p, m->messages_late);
 }
 
 akin_status_t akin_message_unpack_stats(const void *data, size_t bytes,
@@ -91,6 +93,8 @@ akin_status_t akin_message_unpack_stats(const void *data, size_t bytes,
     m->reads_rendezvous = akin_unpacker_u64(&u);
     m->read_bytes = akin_unpacker_u64(&u);
     m->leases_expired = akin_unpacker_u64(&u);
+    m->pinned_blocks = akin_unpacker_u64(&u);
+    m->messages_late = akin_unpacker_u64(&u);
     return akin_unpacker_finish(&u);
 }
 

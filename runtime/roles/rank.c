@@ -1,21 +1,16 @@
-/* Rank: start-up, which every rank goes through in step, then the role. */
+/* Rank: one process of a rank, from its start to its last word. */
 #include "roles/rank.h"
 
 #include "base/clock.h"
+#include "base/fault_point.h"
 #include "base/log.h"
-#include "base/thread.h"
-#include "math/kernels.h"
-#include "net/boot.h"
-#include "roles/job_fit.h"
-#include "roles/rank_ep.h"
 #include "roles/rank_news.h"
-#include "roles/worker.h"
+#include "roles/rank_state.h"
+#include "roles/ticket.h"
 
-#include <limits.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 #include <unistd.h>
 
 #define EXIT_FAILED 1
@@ -24,32 +19,10 @@
 /* Prompts that may be in one prefill step. */
 #define PREFILL_ROWS 64u
 
-typedef enum role { ROLE_ROUTER, ROLE_PREFILL, ROLE_DECODE } role_t;
-
-static const char *const role_names[] = {"router", "prefill", "decode"};
-
-/* Everything a rank holds; released in one place. */
-typedef struct rank {
-    const akin_rank_params_t *params;
-    akin_boot_t *boot;
-    uint32_t number;
-    role_t role;
-    akin_config_t *config;
-    akin_job_t job;
-    const akin_kernels_t *kernels;
-    akin_model_config_t model;
-    akin_tokenizer_t *tokenizer;
-    akin_fit_t fit;
-    akini_rank_ep_t ep;
-    akin_router_t *router;
-    akin_engine_t *engine;
-    akin_kv_layout_t layout;
-    akin_kv_view_t view;
-    akin_net_t *net;
-    akin_worker_t worker;
-    int64_t start_ns;
-    akin_error_t err;
-} rank_t;
+/* Wait before a rank that has died twice in a row is started anew. */
+#define FIRST_DELAY_NS (500 * AKIN_NS_PER_MS)
+/* How long a rank may take to end. */
+#define END_NS (60 * AKIN_NS_PER_S)
 
 akin_status_t akin_rank_read_job(const akin_rank_params_t *params,
                                  akin_config_t **config_p, akin_job_t *job_p,
@@ -76,311 +49,147 @@ akin_status_t akin_rank_read_job(const akin_rank_params_t *params,
     return AKIN_OK;
 }
 
-/* One reader: rank 0 reads the job and broadcasts its canonical form. */
-static akin_status_t share_job(rank_t *r)
+static void release(akini_self_t *self)
 {
-    char *own = NULL, *text = NULL;
-    akin_status_t status = AKIN_OK;
-    if (r->number == AKIN_ROUTER_RANK) {
-        status = akin_rank_read_job(r->params, &r->config, &r->job, &r->err);
-        if (status == AKIN_OK)
-            status = akin_config_canonical(r->config, &own);
-    }
-    status = akin_boot_broadcast(r->boot, status, own, &text, &r->err);
-    free(own);
-    if (status == AKIN_OK && r->number != AKIN_ROUTER_RANK) {
-        status = akin_config_create(akin_job_rows, akin_job_n_rows, &r->config);
-        if (status == AKIN_OK)
-            status = akin_config_read_text(r->config, text,
-                                           "the job sent by rank 0", &r->err);
-        if (status == AKIN_OK)
-            status = akin_job_read(r->config, &r->job, &r->err);
-    }
-    free(text);
-    r->job.record_routes = r->params->calibration != NULL;
-    return akin_boot_agree(r->boot, status, &r->err);
+    akin_net_destroy(self->net);
+    akin_router_destroy(self->router);
+    akin_kv_cache_destroy(self->worker.cache);
+    akini_worker_peers_cleanup(&self->worker);
+    akin_packer_cleanup(&self->worker.packer);
+    akin_engine_destroy(self->engine);
+    akini_rank_ep_leave(&self->ep);
+    akin_tokenizer_destroy(self->tokenizer);
+    akin_fit_cleanup(&self->fit);
+    akin_config_destroy(self->config);
+    free(self->identities);
+    free(self->blobs);
+    free(self->job_text);
 }
 
-static akin_status_t take_role(rank_t *r)
+/* What a later life needs; NULL where none is to come. */
+static akin_status_t make_ticket(const akini_self_t *self, void **data_p,
+                                 size_t *bytes_p)
 {
-    const uint32_t n_ranks = akin_job_n_ranks(&r->job);
-    if (akin_boot_size(r->boot) != n_ranks)
-        return akin_error_set(
-            &r->err, AKIN_ERR_CONFIG,
-            "the job has %u ranks (1 router, %u x %u prefill, %u x %u decode), "
-            "but it was started with %u: use mpirun -n %u",
-            n_ranks, r->job.n_prefill, r->job.prefill_ep, r->job.n_decode,
-            r->job.ep, akin_boot_size(r->boot), n_ranks);
-    if (r->number == AKIN_ROUTER_RANK)
-        r->role = ROLE_ROUTER;
-    else if (r->number <= akin_job_n_prefill_ranks(&r->job))
-        r->role = ROLE_PREFILL;
-    else
-        r->role = ROLE_DECODE;
-    akin_log_identify((int)r->number, role_names[r->role]);
-    uint32_t index, count;
-    return akin_boot_role(r->boot, (int)r->role, &index, &count, &r->err);
-}
-
-/* The best path that every rank has, or the one that the job names. */
-static akin_status_t agree_on_kernels(rank_t *r)
-{
-    int64_t worst;
-    const char *name = r->job.kernel;
-    akin_status_t status =
-        akin_boot_min(r->boot, -(int64_t)akin_kernels_best(), &worst, &r->err);
-    if (status != AKIN_OK)
-        return status;
-    if (strcmp(name, "auto") == 0)
-        name = akin_kernel_path_name((akin_kernel_path_t)-worst);
-    status = akin_kernels_find(name, &r->kernels, &r->err);
-    return akin_boot_agree(
-        r->boot, status == AKIN_OK ? AKIN_OK : AKIN_ERR_CONFIG, &r->err);
-}
-
-static int n_threads(const rank_t *r)
-{
-    if (r->job.n_threads > 0)
-        return r->job.n_threads;
-    int n = akin_thread_usable_cores() / (int)akin_boot_host_ranks(r->boot);
-    return n > 0 ? n : 1;
-}
-
-/* Which rank holds which experts; rank 0 knows the model and the fit. */
-static akin_status_t place_experts(rank_t *r)
-{
-    akin_status_t status = AKIN_OK;
-    if (r->role == ROLE_ROUTER) {
-        status = akin_model_config_read(r->job.model_path, &r->model, &r->err);
-        if (status == AKIN_OK)
-            status = akin_job_fit_read(&r->job, &r->model, &r->fit, &r->err);
-    }
-    return akini_rank_ep_place(&r->ep, r->boot, &r->job, &r->model, &r->fit,
-                               status, &r->err);
-}
-
-static akin_status_t load_router(rank_t *r)
-{
-    char path[PATH_MAX];
-    (void)snprintf(path, sizeof(path), "%s/tokenizer.json", r->job.model_path);
-    akin_status_t status = akin_tokenizer_load(path, &r->tokenizer, &r->err);
-    if (status == AKIN_OK &&
-        akin_tokenizer_size(r->tokenizer) > r->model.vocab_size)
-        status = akin_error_set(&r->err, AKIN_ERR_FORMAT,
-                                "%s: %u tokens, but config.json says "
-                                "vocab_size %u",
-                                path, akin_tokenizer_size(r->tokenizer),
-                                r->model.vocab_size);
-    return status;
-}
-
-static akin_status_t load_worker(rank_t *r)
-{
-    const int is_prefill = r->role == ROLE_PREFILL;
-    const akin_engine_params_t params = {
-        .model_dir = r->job.model_path,
-        .kernel = r->kernels->name,
-        .n_threads = n_threads(r),
-        .max_rows = is_prefill ? r->job.chunk_tokens : r->job.max_batch,
-        .group = r->ep.group,
-    };
-    akin_status_t status =
-        akin_engine_load(r->job.engine, &params, &r->engine, &r->err);
-    if (status != AKIN_OK)
-        return status;
-    akin_engine_info_t info;
-    akin_engine_describe(r->engine, &info);
-    r->model = *info.model;
-    return AKIN_OK;
-}
-
-static akin_status_t compute_layout(rank_t *r)
-{
-    const akin_kv_shape_t shape = {
-        .n_layers = r->model.n_layers,
-        .n_kv_heads = r->model.n_kv_heads,
-        .head_dim = r->model.head_dim,
-        .n_experts = r->model.n_experts,
-        .top_k = r->model.top_k,
-        .block_tokens = r->job.block_tokens,
-    };
-    akin_status_t status = akin_kv_layout_init(&shape, &r->layout, &r->err);
-    if (status != AKIN_OK)
-        return status;
-    uint64_t n_slots = r->job.slab_bytes / r->layout.stride_bytes;
-    if (n_slots == 0 || n_slots > UINT32_MAX / 2)
-        return akin_error_set(&r->err, AKIN_ERR_CONFIG,
-                              "%s: kv.slab holds %llu blocks of %zu bytes: "
-                              "from 1 to 2^31 are needed",
-                              akin_config_origin(r->config, "kv.slab"),
-                              (unsigned long long)n_slots,
-                              r->layout.stride_bytes);
-    r->view =
-        (akin_kv_view_t){.layout = &r->layout, .n_slots = (uint32_t)n_slots};
-    return AKIN_OK;
-}
-
-static akin_status_t load(rank_t *r)
-{
-    akin_status_t status =
-        r->role == ROLE_ROUTER ? load_router(r) : load_worker(r);
-    if (status == AKIN_OK)
-        status = compute_layout(r);
-    if (status == AKIN_OK && r->role == ROLE_ROUTER) {
-        const akin_router_params_t params = {
-            .job = &r->job,
-            .batch = &r->params->batch,
-            .calibration = r->params->calibration,
-            .model = &r->model,
-            .tokenizer = r->tokenizer,
-            .fit = r->fit.n_clusters > 0 ? &r->fit : NULL,
-            .placements = r->ep.placements.decode,
-            .layout = &r->layout,
-            .n_slots = r->view.n_slots,
-            .kernel = r->kernels->name,
-        };
-        status = akin_router_create(&params, &r->router, &r->err);
-    }
-    return akin_boot_agree(r->boot, status, &r->err);
-}
-
-static akin_status_t create_net(rank_t *r)
-{
-    const int is_router = r->role == ROLE_ROUTER;
-    akin_net_params_t params = {
-        .rank = r->number,
-        .n_ranks = akin_job_n_ranks(&r->job),
-        .slab_bytes = is_router ? 0 : r->view.n_slots * r->layout.stride_bytes,
-        .max_message_bytes = (size_t)1 << 30,
-    };
-    if (is_router)
-        params.events = (akin_net_events_t){
-            akin_router_on_message, akin_router_on_peer_lost, r->router};
-    else
-        params.events = (akin_net_events_t){
-            akin_worker_on_message, akin_worker_on_peer_lost, &r->worker};
-    akin_status_t status = akin_net_create(&params, &r->net, &r->err);
-    if (status != AKIN_OK || is_router)
-        return status;
-    r->view.base = akin_net_slab(r->net);
-    const akin_job_place_t place = akin_job_place(&r->job, r->number);
-    r->worker = (akin_worker_t){
-        .job = &r->job,
-        .rank = r->number,
-        .max_rows = r->role == ROLE_PREFILL ? PREFILL_ROWS : r->job.max_batch,
-        .max_tokens = r->role == ROLE_PREFILL ? r->job.chunk_tokens : 0,
-        .count_routes = r->role == ROLE_DECODE,
-        .net = r->net,
-        .engine = r->engine,
-        .ep_group = r->ep.group,
-        .group = {.n_ranks = place.n_ranks, .leader = place.first},
-        .model = &r->model,
-        .view = &r->view,
-    };
-    status =
-        akin_kv_cache_create(&r->view, r->job.prefix_cache, &r->worker.cache);
-    if (status != AKIN_OK)
-        (void)akin_error_set(&r->err, status, "out of memory for %u KV slots",
-                             r->view.n_slots);
-    return status;
-}
-
-/* The router talks with all, prefill ranks with decode ranks, and the leader of
- * a worker with its other ranks. Those swap rows by other ways. */
-static int is_peer(const rank_t *r, uint32_t rank)
-{
-    if (rank == r->number)
-        return 0;
-    if (rank == AKIN_ROUTER_RANK || r->role == ROLE_ROUTER)
-        return 1;
-    const akin_job_place_t own = akin_job_place(&r->job, r->number);
-    const akin_job_place_t other = akin_job_place(&r->job, rank);
-    if (own.role != other.role)
-        return 1;
-    return own.first == other.first &&
-           (rank == own.first || r->number == own.first);
-}
-
-static akin_status_t wire_up(rank_t *r)
-{
-    void *blob = NULL;
-    size_t bytes = 0;
-    unsigned char *blobs = NULL;
-    size_t *offsets = NULL;
-    akin_status_t status = create_net(r);
-    if (status == AKIN_OK)
-        status = akin_net_identity(r->net, &blob, &bytes, &r->err);
-    status = akin_boot_agree(r->boot, status, &r->err);
-    if (status == AKIN_OK)
-        status =
-            akin_boot_exchange(r->boot, blob, bytes, &blobs, &offsets, &r->err);
-    for (uint32_t rank = 0;
-         status == AKIN_OK && rank < akin_job_n_ranks(&r->job); rank++)
-        if (is_peer(r, rank))
-            status =
-                akin_net_add_peer(r->net, rank, blobs + offsets[rank],
-                                  offsets[rank + 1] - offsets[rank], &r->err);
-    free(blob);
-    free(blobs);
-    free(offsets);
-    return akin_boot_agree(r->boot, status, &r->err);
-}
-
-static akin_status_t start(rank_t *r)
-{
-    akin_status_t status = share_job(r);
-    if (status == AKIN_OK)
-        status = take_role(r);
-    if (status == AKIN_OK)
-        status = agree_on_kernels(r);
-    if (status == AKIN_OK)
-        status = place_experts(r);
-    if (status == AKIN_OK)
-        status = akini_rank_ep_join(&r->ep, r->boot, &r->job, &r->err);
-    if (status == AKIN_OK)
-        status = load(r);
-    if (status == AKIN_OK)
-        status = wire_up(r);
-    return status;
-}
-
-static void release(rank_t *r)
-{
-    akin_net_destroy(r->net);
-    akin_router_destroy(r->router);
-    akin_kv_cache_destroy(r->worker.cache);
-    akin_engine_destroy(r->engine);
-    akini_rank_ep_leave(&r->ep);
-    akin_tokenizer_destroy(r->tokenizer);
-    akin_fit_cleanup(&r->fit);
-    akin_config_destroy(r->config);
-}
-
-static int run_role(rank_t *r)
-{
-    akin_status_t status;
-    if (r->role == ROLE_ROUTER) {
-        akin_router_end_t end = {.exit_code = EXIT_FAILED};
-        const akini_rank_news_t news = {
-            .job = &r->job,
-            .placement = akin_job_placement_name(&r->job, &r->fit),
-            .kernel = r->kernels->name,
-            .n_slots = r->view.n_slots,
-            .start_ns = r->start_ns,
-        };
-        akini_rank_announce(&news);
-        status = akin_router_run(r->router, r->net, &end, &r->err);
+    char *placements = NULL;
+    *data_p = NULL;
+    *bytes_p = 0;
+    if (self->place.role == AKIN_JOB_ROUTER || self->life->number > 0)
+        return AKIN_OK;
+    if (self->ep.placements.n_decode > 0 ||
+        self->ep.placements.prefill.holders != NULL) {
+        akin_status_t status =
+            akin_job_placements_pack(&self->ep.placements, &placements);
         if (status != AKIN_OK)
-            (void)fprintf(stderr, "akin: %s\n", r->err.text);
-        return end.exit_code;
+            return status;
     }
-    status = r->role == ROLE_PREFILL ? akin_prefill_run(&r->worker)
-                                     : akin_decode_run(&r->worker);
+    const akini_ticket_t ticket = {
+        .rank = self->number,
+        .host_ranks = self->host_ranks,
+        .job = self->job_text,
+        .kernel = self->kernels->name,
+        .placements = placements != NULL ? placements : "",
+        .router = self->router_identity,
+        .router_bytes = self->router_identity_bytes,
+    };
+    akin_status_t status = akini_ticket_pack(&ticket, data_p, bytes_p);
+    free(placements);
+    return status;
+}
+
+static int32_t max_lives(const akin_job_t *job)
+{
+    if (akin_job_keeps_mpi(job))
+        return -1;
+    return job->recovery == AKIN_RECOVERY_SHRINK ? 0
+                                                 : (int32_t)job->max_respawns;
+}
+
+/* From now on the supervisor watches this rank, and starts it anew. */
+static akin_status_t arm(akini_self_t *self)
+{
+    const akin_job_t *job = &self->job;
+    const int is_router = self->place.role == AKIN_JOB_ROUTER;
+    const akin_supervised_terms_t terms = {
+        .max_lives = max_lives(job),
+        .window_ns = job->respawn_window_ns,
+        .first_delay_ns = FIRST_DELAY_NS,
+        /* The router has given the rank up before. */
+        .stall_ns = is_router ? 0 : 2 * job->heartbeat_timeout_ns,
+        .start_timeout_ns = job->start_timeout_ns,
+    };
+    void *ticket;
+    size_t bytes;
+    akin_status_t status = make_ticket(self, &ticket, &bytes);
+    self->worker.beat_ns = terms.stall_ns / 4;
+    if (status == AKIN_OK)
+        status = akin_supervised_arm(&terms, ticket, bytes);
+    free(ticket);
+    return status;
+}
+
+static int run_router(akini_self_t *self)
+{
+    akin_router_end_t end = {.exit_code = EXIT_FAILED};
+    const akini_rank_news_t news = {
+        .job = &self->job,
+        .placement = akin_job_placement_name(&self->job, &self->fit),
+        .kernel = self->kernels->name,
+        .n_slots = self->view.n_slots,
+        .start_ns = self->start_ns,
+    };
+    akini_rank_announce(&news);
+    akin_status_t status =
+        akin_router_run(self->router, self->net, &end, &self->err);
     if (status != AKIN_OK)
-        AKIN_LOG(ROLES, ERROR, "this worker ends: %s",
-                 r->worker.error.text[0] != '\0' ? r->worker.error.text
-                                                 : akin_status_string(status));
-    return status == AKIN_OK ? 0 : EXIT_FAILED;
+        (void)fprintf(stderr, "akin: %s\n", self->err.text);
+    return end.exit_code;
+}
+
+static akin_status_t run_worker(akini_self_t *self)
+{
+    const int is_prefill = self->place.role == AKIN_JOB_PREFILL;
+    self->worker.max_rows = is_prefill ? PREFILL_ROWS : self->job.max_batch;
+    self->worker.max_tokens = is_prefill ? self->job.chunk_tokens : 0;
+    self->worker.count_routes = !is_prefill;
+#ifdef AKIN_FAULTS
+    akin_fault_points_set_role(akin_job_role_name(self->place.role));
+#endif
+    return is_prefill ? akin_prefill_run(&self->worker)
+                      : akin_decode_run(&self->worker);
+}
+
+/* A rank that has a role from its start, gets one later, or none. */
+static akin_status_t serve(akini_self_t *self, akini_worker_wait_t *wait)
+{
+    const int has_joined = self->life->number > 0;
+    akin_status_t status = arm(self);
+    if (status == AKIN_OK && !has_joined)
+        status = akin_net_watch_peer(self->net, AKIN_ROUTER_RANK,
+                                     self->job.heartbeat_ns,
+                                     self->job.heartbeat_timeout_ns);
+    if (status == AKIN_OK && has_joined)
+        status = akini_rank_wait(self, wait);
+    else if (status == AKIN_OK && self->place.role == AKIN_JOB_SPARE) {
+        akini_worker_wait_begin(wait, &self->worker);
+        status = akini_rank_wait(self, wait);
+    }
+    return status == AKIN_OK ? run_worker(self) : status;
+}
+
+static int fail(const akini_self_t *self, akin_status_t status)
+{
+    AKIN_LOG(ROLES, ERROR, "this worker ends: %s",
+             self->err.text[0] != '\0' ? self->err.text
+                                       : akin_status_string(status));
+    return EXIT_FAILED;
+}
+
+static int end_worker(akini_self_t *self, akin_status_t status)
+{
+    akin_supervised_end(END_NS);
+    if (status == AKIN_OK || status == AKIN_ERR_CANCELED)
+        return 0;
+    return fail(self, status);
 }
 
 void akin_rank_set_signals(void)
@@ -398,42 +207,95 @@ void akin_rank_set_signals(void)
     }
 }
 
+static akin_status_t set_fault_points(akini_self_t *self)
+{
+#ifdef AKIN_FAULTS
+    uint32_t number = 0, size;
+    if (akin_boot_launch_rank(&number, &size) != AKIN_OK)
+        return AKIN_OK;
+    return akin_fault_points_init(
+        number, self->life->number,
+        number == AKIN_ROUTER_RANK ? "router" : "start", &self->err);
+#else
+    (void)self;
+    return AKIN_OK;
+#endif
+}
+
+static int run_later_life(akini_self_t *self)
+{
+    akini_worker_wait_t wait = {0};
+    akin_status_t status = akini_rank_join(self, &wait);
+    if (status == AKIN_ERR_PEER) {
+        AKIN_LOG(ROLES, DEBUG, "the router is gone: %s", self->err.text);
+        akini_worker_wait_end(&wait);
+        return AKIN_SUPERVISOR_ROUTER_GONE;
+    }
+    if (status == AKIN_OK)
+        status = serve(self, &wait);
+    akini_worker_wait_end(&wait);
+    return end_worker(self, status);
+}
+
+static int fail_boot(const akini_self_t *self, akin_status_t status)
+{
+    if (self->number != AKIN_ROUTER_RANK)
+        return 0; /* every rank has agreed to end; rank 0 says why */
+    (void)fprintf(stderr, "akin: %s\n",
+                  self->err.text[0] != '\0' ? self->err.text
+                                            : akin_status_string(status));
+    return status == AKIN_ERR_CONFIG || status == AKIN_ERR_INVALID
+               ? EXIT_CONFIG
+               : EXIT_FAILED;
+}
+
+static int run_role(akini_self_t *self)
+{
+    akin_status_t status;
+    AKIN_LOG(ROLES, INFO, "%s: kernel path %s, which every rank has",
+             akin_job_role_name(self->place.role), self->kernels->name);
+    if (self->place.role == AKIN_JOB_ROUTER) {
+        status = arm(self);
+        return status == AKIN_OK ? run_router(self) : fail(self, status);
+    }
+    akini_worker_wait_t wait = {0};
+    status = serve(self, &wait);
+    akini_worker_wait_end(&wait);
+    return end_worker(self, status);
+}
+
+static int run_first_life(akini_self_t *self)
+{
+    akin_status_t status = akini_rank_boot(self);
+    if (self->boot == NULL) {
+        (void)fprintf(stderr, "akin: %s\n", self->err.text);
+        return EXIT_FAILED;
+    }
+    const int is_up = status == AKIN_OK && akin_job_keeps_mpi(&self->job);
+    if (!is_up) {
+        akin_boot_finish(self->boot);
+        self->boot = NULL;
+    }
+    return status == AKIN_OK ? run_role(self) : fail_boot(self, status);
+}
+
 int akin_rank_run(const akin_rank_params_t *params,
                   const akin_supervisor_life_t *life)
 {
-    (void)life;
-    rank_t r = {.params = params};
+    akini_self_t self = {
+        .params = params, .life = life, .start_ns = akin_clock_now_ns()};
     akin_boot_set_environment();
-    akin_status_t status = akin_boot_start(&r.boot, &r.err);
+    akin_status_t status = set_fault_points(&self);
     if (status != AKIN_OK) {
-        (void)fprintf(stderr, "akin: %s\n", r.err.text);
-        return EXIT_FAILED;
+        (void)fprintf(stderr, "akin: %s\n", self.err.text);
+        return EXIT_CONFIG;
     }
-    r.number = akin_boot_rank(r.boot);
-    r.start_ns = akin_clock_now_ns();
-    status = start(&r);
-    const int is_up = status == AKIN_OK && akin_job_keeps_mpi(&r.job);
-    if (!is_up)
-        akin_boot_finish(r.boot);
-    int code;
-    if (status == AKIN_OK) {
-        AKIN_LOG(ROLES, INFO, "%s: kernel path %s, which every rank has",
-                 role_names[r.role], r.kernels->name);
-        code = run_role(&r);
-    } else if (r.number == AKIN_ROUTER_RANK) {
-        (void)fprintf(stderr, "akin: %s\n",
-                      r.err.text[0] != '\0' ? r.err.text
-                                            : akin_status_string(status));
-        code = status == AKIN_ERR_CONFIG || status == AKIN_ERR_INVALID
-                   ? EXIT_CONFIG
-                   : EXIT_FAILED;
-    } else {
-        code = 0; /* every rank has agreed to end; rank 0 says why */
-    }
-    release(&r);
+    const int code =
+        life->number > 0 ? run_later_life(&self) : run_first_life(&self);
+    release(&self);
     /* Else MPI's own end would wait for ranks that do not come, and mpirun is
      * to see the loss. */
-    if (is_up && (r.number == AKIN_ROUTER_RANK || code == 0))
-        akin_boot_finish(r.boot);
+    if (self.boot != NULL && (self.number == AKIN_ROUTER_RANK || code == 0))
+        akin_boot_finish(self.boot);
     return code;
 }

@@ -254,6 +254,11 @@ void akin_replacer_lost(akin_replacer_t *r, uint32_t worker)
     w->is_waiting = 0;
 }
 
+void akin_replacer_back(akin_replacer_t *r, uint32_t worker)
+{
+    r->workers[worker].is_lost = 0;
+}
+
 akin_replacer_stats_t akin_replacer_stats(const akin_replacer_t *replacer)
 {
     return replacer->stats;

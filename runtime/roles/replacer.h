@@ -93,6 +93,9 @@ int akin_replacer_placed(akin_replacer_t *replacer, uint32_t worker,
 /** The worker is lost, and with it what it was told. */
 void akin_replacer_lost(akin_replacer_t *replacer, uint32_t worker);
 
+/** It is there again, under the placement that it had. */
+void akin_replacer_back(akin_replacer_t *replacer, uint32_t worker);
+
 akin_replacer_stats_t akin_replacer_stats(const akin_replacer_t *replacer);
 
 #ifdef __cplusplus

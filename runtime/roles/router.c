@@ -179,6 +179,7 @@ void akin_router_destroy(akin_router_t *router)
     akin_packer_cleanup(&router->packer);
     free(router->prefill);
     free(router->decode);
+    akini_router_destroy_groups(router);
     free(router->eligible);
     free(router->loads);
     akini_steps_destroy(router->steps);
@@ -275,6 +276,9 @@ static void serve(akin_router_t *r)
         akini_router_read(r, now);
         akini_router_dispatch(r, now);
         int64_t next = akini_router_expire(r, now);
+        int64_t due = akini_router_expire_groups(r, now);
+        next = due < next ? due : next;
+        (void)akini_router_ctl_turn(r);
         count_states(r);
         akin_progress_update(r->progress, &r->counts, now);
         if (r->failure == AKIN_OK)
@@ -292,21 +296,10 @@ static void serve(akin_router_t *r)
     }
 }
 
-static int all_said(const akin_router_t *r, int need_lost)
-{
-    for (uint32_t i = 0; i < r->n_prefill; i++)
-        if (!r->prefill[i].is_lost && (need_lost || !r->prefill[i].has_stats))
-            return 0;
-    for (uint32_t i = 0; i < r->n_decode; i++)
-        if (!r->decode[i].is_lost && (need_lost || !r->decode[i].has_stats))
-            return 0;
-    return 1;
-}
-
-static void wait_for_workers(akin_router_t *r, int64_t wait_ns, int need_lost)
+static void wait_for_workers(akin_router_t *r, int64_t wait_ns, int is_end)
 {
     int64_t deadline = akin_clock_now_ns() + wait_ns;
-    while (!all_said(r, need_lost))
+    while (akini_router_is_awaited(r, is_end))
         if (akin_net_wait(r->net, deadline) != AKIN_OK)
             return;
 }
@@ -330,13 +323,17 @@ akin_status_t akin_router_run(akin_router_t *router, akin_net_t *net,
     atomic_store(&signal_net, net);
     akin_status_t status = create_summary(r);
     if (status == AKIN_OK)
+        status = akini_router_start_groups(r);
+    if (status == AKIN_OK)
         status = akin_progress_create(progress_fd(), &r->counts,
                                       akin_clock_now_ns(), &r->progress);
     if (status != AKIN_OK) {
         atomic_store(&signal_net, NULL);
         return akin_error_set(err, status, "out of memory");
     }
+    akini_router_ctl_open(r);
     serve(r);
+    akini_router_ctl_close(r);
     akin_net_watch(net, -1);
     int64_t now = akin_clock_now_ns();
     int is_complete = r->input_ended && HASH_COUNT(r->by_id) == 0;

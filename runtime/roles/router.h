@@ -10,6 +10,7 @@
 #include "kv/block.h"
 #include "net/net.h"
 #include "roles/job.h"
+#include "roles/message.h"
 #include "routing/fit.h"
 
 #ifdef __cplusplus
@@ -41,12 +42,17 @@ typedef struct akin_router_params {
     const akin_router_calibration_t *calibration; /* NULL: a batch run */
     const akin_model_config_t *model;
     const akin_tokenizer_t *tokenizer;
-    const akin_fit_t *fit;          /* akin_job_fit_read(); NULL: none */
-    akin_placement_t *placements;   /* [n_decode workers] NULL: of one rank
-                                       each; ep.replace changes them */
-    const akin_kv_layout_t *layout; /* of every worker's slots */
-    uint32_t n_slots;               /* of every worker rank */
-    const char *kernel;             /* path that all ranks agreed on */
+    const akin_fit_t *fit;        /* akin_job_fit_read(); NULL: none */
+    akin_placement_t *placements; /* [n_decode workers] NULL: of one rank
+                                     each; ep.replace changes them */
+    const akin_placement_t *prefill_placement; /* of all prefill workers;
+                                                  NULL: likewise */
+    const akin_message_identity_t *identities; /* [n_ranks] of the job, copied
+                                                  when the run begins; NULL:
+                                                  nobody can join later */
+    const akin_kv_layout_t *layout;            /* of every worker's slots */
+    uint32_t n_slots;                          /* of every worker rank */
+    const char *kernel; /* path that all ranks agreed on */
 } akin_router_params_t;
 
 /** How a run ended. */

@@ -44,11 +44,12 @@ void akini_router_send_id(akin_router_t *r, uint32_t rank,
     akini_router_send(r, rank, type);
 }
 
-static akin_message_sampling_t how(const akin_request_t *request)
+static akin_message_sampling_t how(const akini_flight_t *f)
 {
+    const akin_request_t *request = f->request;
     return (akin_message_sampling_t){
         .sampling = request->sampling,
-        .max_tokens = request->max_tokens,
+        .max_tokens = request->max_tokens - (f->n_start - request->n_prompt),
         .ignore_eos = request->ignore_eos != 0,
         .want_logprobs = request->want_logprobs != 0,
         .n_top = (uint8_t)request->n_top,
@@ -60,16 +61,15 @@ static uint32_t choose_prefill(akin_router_t *r, const akini_flight_t *f)
     const uint32_t n = r->n_prefill;
     uint32_t best = AKIN_ROUTING_NO_WORKER;
     for (uint32_t i = 0; i < n; i++) {
-        r->eligible[i] = !r->prefill[i].is_lost;
+        r->eligible[i] = !r->prefill[i].is_lost && !r->prefill[i].is_drained;
         r->loads[i] = r->prefill[i].load;
         if (r->eligible[i] &&
             (best == AKIN_ROUTING_NO_WORKER || r->loads[i] < r->loads[best]))
             best = i;
     }
     if (r->prefix != NULL)
-        akin_prefix_router_decide(r->prefix, f->request->prompt,
-                                  f->request->n_prompt, r->loads, r->eligible,
-                                  &best);
+        akin_prefix_router_decide(r->prefix, f->context, f->n_start, r->loads,
+                                  r->eligible, &best);
     return best;
 }
 
@@ -90,10 +90,10 @@ static void dispatch_prefill(akin_router_t *r, int64_t now_ns)
             return;
         const akin_message_prefill_t m = {
             .id = f->id,
-            .how = how(f->request),
+            .how = how(f),
             .fresh = f->fresh != 0,
-            .tokens = f->request->prompt,
-            .n_tokens = f->request->n_prompt,
+            .tokens = f->context,
+            .n_tokens = f->n_start,
         };
         akin_message_pack_prefill(&r->packer, &m);
         akini_router_send(r, r->prefill[w].rank, AKIN_MESSAGE_PREFILL);
@@ -101,24 +101,22 @@ static void dispatch_prefill(akin_router_t *r, int64_t now_ns)
         if (f->deadline_ns == INT64_MAX)
             f->deadline_ns = now_ns + r->params.job->request_timeout_ns;
         r->prefill[w].n_flights++;
-        r->prefill[w].load += f->request->n_prompt;
+        r->prefill[w].load += f->n_start;
         akini_flight_move(r, f, AKINI_FLIGHT_PREFILL);
     }
 }
 
 static void send_decode(akin_router_t *r, akini_flight_t *f)
 {
-    const akin_request_t *request = f->request;
     akin_message_decode_t m = {
         .id = f->id,
-        .how = how(request),
+        .how = how(f),
         .owner = r->prefill[f->prefill].rank,
-        .tokens = request->prompt,
-        .n_tokens = request->n_prompt + 1u,
+        .tokens = f->context,
+        .n_tokens = f->n_start + 1u,
         .blocks = f->blocks,
         .n_blocks = f->n_blocks,
     };
-    request->prompt[request->n_prompt] = f->tokens[0];
     akin_message_pack_decode(&r->packer, &m);
     akini_router_send(r, r->decode[f->decode].rank, AKIN_MESSAGE_DECODE);
 }
@@ -126,7 +124,8 @@ static void send_decode(akin_router_t *r, akini_flight_t *f)
 static int has_room(const akin_router_t *r, const akini_rank_t *rank,
                     const akini_flight_t *f)
 {
-    return !rank->is_lost && rank->n_flights < r->params.job->max_batch &&
+    return !rank->is_lost && !rank->is_drained &&
+           rank->n_flights < r->params.job->max_batch &&
            rank->n_reserved + f->n_slots <= r->params.n_slots;
 }
 
@@ -173,7 +172,7 @@ static void dispatch_decode(akin_router_t *r, int64_t now_ns)
         const akin_policy_request_t request = {
             .id = f->id,
             .counts = f->counts,
-            .n_tokens = f->request->n_prompt,
+            .n_tokens = f->n_start,
             .domain = f->request->domain,
             .now_ns = now_ns,
         };

@@ -37,7 +37,7 @@ static int is_sound(const akin_router_t *r, const akini_flight_t *f,
     const uint32_t block_tokens = r->params.layout->shape.block_tokens;
     return m->n_counts == n_counts(r) &&
            m->token < r->params.model->vocab_size &&
-           m->n_blocks == (f->request->n_prompt - 1) / block_tokens + 1 &&
+           m->n_blocks == (f->n_start - 1) / block_tokens + 1 &&
            m->n_cached_blocks <= m->n_queried_blocks &&
            m->n_queried_blocks <= m->n_blocks;
 }
@@ -77,7 +77,7 @@ static void on_prefilled(akin_router_t *r, uint32_t from, const void *payload,
     }
     int64_t now = akin_clock_now_ns();
     r->prefill[f->prefill].n_flights--;
-    r->prefill[f->prefill].load -= f->request->n_prompt;
+    r->prefill[f->prefill].load -= f->n_start;
     akini_flight_move(r, f, AKINI_FLIGHT_ROUTED);
     f->blocks = m.blocks;
     f->n_blocks = m.n_blocks;
@@ -123,9 +123,9 @@ static void on_transferred(akin_router_t *r, uint32_t from, const void *payload,
         .n_shared = m.n_shared,
         .ns = m.ns,
     };
-    akin_summary_add_transfer(r->summary, index_of(r, from), &transfer);
     switch (m.status) {
     case AKIN_OK:
+        akin_summary_add_transfer(r->summary, index_of(r, from), &transfer);
         akini_flight_move(r, f, AKINI_FLIGHT_DECODE);
         break;
     case AKIN_ERR_FULL:
@@ -210,9 +210,11 @@ static void on_stats(akin_router_t *r, uint32_t from, const void *payload,
                      size_t bytes)
 {
     akin_message_stats_t m;
-    akini_rank_t *w = akini_router_rank(r, from);
-    w->has_stats = 1;
+    r->processes[from].has_stats = 1;
     if (akin_message_unpack_stats(payload, bytes, &m) != AKIN_OK)
+        return;
+    akin_summary_add_late(r->summary, m.messages_late);
+    if (akini_router_rank(r, from) == NULL)
         return;
     const akin_summary_reads_t reads = {
         .n_one_sided = m.reads_one_sided,
@@ -223,12 +225,36 @@ static void on_stats(akin_router_t *r, uint32_t from, const void *payload,
     AKIN_LOG(
         ROLES, INFO,
         "rank %u: %llu steps, busy %.1f %%, %llu one-sided and %llu "
-        "rendezvous reads, %llu evictions, %llu leases ended",
+        "rendezvous reads, %llu evictions, %llu leases ended, %llu blocks "
+        "pinned at the end",
         from, (unsigned long long)m.steps,
         m.total_ns > 0 ? 100.0 * (double)m.busy_ns / (double)m.total_ns : 0.0,
         (unsigned long long)m.reads_one_sided,
         (unsigned long long)m.reads_rendezvous, (unsigned long long)m.evictions,
-        (unsigned long long)m.leases_expired);
+        (unsigned long long)m.leases_expired,
+        (unsigned long long)m.pinned_blocks);
+}
+
+/* Gauges of all prefill ranks together. */
+static void on_leases(akin_router_t *r, uint32_t from, const void *payload,
+                      size_t bytes)
+{
+    akin_message_leases_t m;
+    akin_summary_leases_t all = {0};
+    akin_status_t status = akin_message_unpack_leases(payload, bytes, &m);
+    if (status != AKIN_OK) {
+        give_up(r, from, status);
+        return;
+    }
+    r->processes[from].leases = m;
+    for (uint32_t i = 1; i < akin_job_n_ranks(r->params.job); i++) {
+        const akin_message_leases_t *l = &r->processes[i].leases;
+        all.n_blocks += l->n_blocks;
+        all.n_expired += l->n_expired;
+        all.oldest_ns =
+            l->oldest_ns > all.oldest_ns ? l->oldest_ns : all.oldest_ns;
+    }
+    akin_summary_set_leases(r->summary, &all);
 }
 
 void akin_router_on_message(void *arg, uint32_t from, uint16_t type,
@@ -238,7 +264,12 @@ void akin_router_on_message(void *arg, uint32_t from, uint16_t type,
     /* The output is closed: what comes now is too late for it. The last step is
      * known only when all ranks of its worker have reported. */
     if (r->is_closing && type != AKIN_MESSAGE_STATS &&
-        type != AKIN_MESSAGE_TOKENS && type != AKIN_MESSAGE_STEP)
+        type != AKIN_MESSAGE_TOKENS && type != AKIN_MESSAGE_STEP &&
+        type != AKIN_MESSAGE_LEASES && type != AKIN_MESSAGE_JOIN)
+        return;
+    if (from >= akin_job_n_ranks(r->params.job) || from == 0)
+        return;
+    if (akini_router_on_group_message(r, from, type, payload, bytes))
         return;
     if (akini_router_is_prefill(r, from) && type == AKIN_MESSAGE_PREFILLED) {
         on_prefilled(r, from, payload, bytes);
@@ -261,6 +292,11 @@ void akin_router_on_message(void *arg, uint32_t from, uint16_t type,
             give_up(r, from, status);
     } else if (type == AKIN_MESSAGE_STATS) {
         on_stats(r, from, payload, bytes);
+    } else if (type == AKIN_MESSAGE_LEASES) {
+        on_leases(r, from, payload, bytes);
+    } else if (akini_router_rank(r, from) == NULL) {
+        AKIN_LOG(ROLES, DEBUG, "%s of rank %u, which is lost, dropped",
+                 akin_message_name(type), from);
     } else {
         AKIN_LOG(ROLES, ERROR,
                  "message %u from rank %u dropped: not its to "
@@ -269,52 +305,7 @@ void akin_router_on_message(void *arg, uint32_t from, uint16_t type,
     }
 }
 
-/* Requests that a lost worker held begin again. A decode rank that reads from a
- * lost prefill rank tells so itself. */
-static uint64_t restart_flights(akin_router_t *r, uint32_t worker)
-{
-    uint64_t n = 0;
-    akini_flight_t *f, *next;
-    for (int state = AKINI_FLIGHT_PREFILL; state < AKINI_FLIGHT_STATES; state++)
-        DL_FOREACH_SAFE(r->lists[state], f, next)
-        {
-            int at_prefill = state <= AKINI_FLIGHT_ROUTED &&
-                             r->prefill[f->prefill].worker == worker;
-            int at_decode = state >= AKINI_FLIGHT_TRANSFER &&
-                            r->decode[f->decode].worker == worker;
-            if (!at_prefill && !at_decode)
-                continue;
-            n++;
-            akini_flight_restart(r, f, "its worker is lost");
-        }
-    return n;
-}
-
 void akin_router_on_peer_lost(void *arg, uint32_t rank, akin_status_t status)
 {
-    akin_router_t *r = arg;
-    const akini_rank_t *w = akini_router_rank(r, rank);
-    /* The other ranks of its worker end by themselves, each with a loss of its
-     * own that is no news. */
-    if (w->is_lost)
-        return;
-    akini_router_lose_worker(r, w->worker);
-    akini_router_replace_lost(r, w->worker);
-    if (r->is_closing)
-        return;
-    AKIN_LOG(ROLES, ERROR, "%s rank %u is lost: %s",
-             akini_router_is_prefill(r, rank) ? "prefill" : "decode", rank,
-             akin_status_string(status));
-    akin_summary_add_lost(r->summary, w->worker, restart_flights(r, w->worker));
-    const char *role = NULL;
-    if (akini_router_alive(r->prefill, r->n_prefill) == 0)
-        role = "prefill";
-    else if (akini_router_alive(r->decode, r->n_decode) == 0)
-        role = "decode";
-    if (role != NULL && r->failure == AKIN_OK)
-        r->failure = akin_error_set(&r->error, AKIN_ERR_PEER,
-                                    "no %s worker is left; what was finished "
-                                    "is in the output: start again with "
-                                    "--resume",
-                                    role);
+    akini_router_lose_rank(arg, rank, status);
 }

@@ -7,15 +7,14 @@
 #include <string.h>
 #include <utlist.h>
 
-/* A request that fails this often by itself takes its worker down. */
-#define MAX_RESTARTS 8u
-
+/* Nothing is generated yet. */
 static akin_status_t reset_output(akin_router_t *r, akini_flight_t *f)
 {
     akin_text_stream_destroy(f->stream);
     f->n_tokens = 0;
     f->n_routed = 0;
     f->text_bytes = 0;
+    f->n_start = f->request->n_prompt;
     return akin_text_stream_create(
         r->params.tokenizer, (const char *const *)f->request->stops,
         f->request->stop_bytes, f->request->n_stops, &f->stream);
@@ -29,22 +28,20 @@ akini_flight_t *akini_flight_create(akin_router_t *r, akin_request_t *request,
     if (f == NULL)
         return NULL;
     f->request = request;
-    f->tokens = calloc(request->max_tokens, sizeof(*f->tokens));
-    /* Room for the first token, which goes to the decode worker behind it. */
-    uint32_t *prompt = realloc(
-        request->prompt, ((size_t)request->n_prompt + 1) * sizeof(*prompt));
-    if (prompt != NULL)
-        request->prompt = prompt;
+    f->context = calloc((size_t)request->n_prompt + request->max_tokens,
+                        sizeof(*f->context));
     if (request->want_logprobs)
         f->logprobs = calloc(request->max_tokens, sizeof(*f->logprobs));
-    if (prompt == NULL || f->tokens == NULL ||
-        (request->want_logprobs && f->logprobs == NULL) ||
+    if (f->context == NULL || (request->want_logprobs && f->logprobs == NULL) ||
         reset_output(r, f) != AKIN_OK) {
-        free(f->tokens);
+        free(f->context);
         free(f->logprobs);
         free(f);
         return NULL;
     }
+    memcpy(f->context, request->prompt,
+           request->n_prompt * sizeof(*f->context));
+    f->tokens = f->context + request->n_prompt;
     /* The last token is never computed. */
     uint64_t n_computed = (uint64_t)request->n_prompt + request->max_tokens - 1;
     f->n_slots = (uint32_t)((n_computed - 1) / block_tokens + 1);
@@ -81,7 +78,7 @@ static void leave_workers(akin_router_t *r, akini_flight_t *f)
 {
     if (f->state == AKINI_FLIGHT_PREFILL) {
         r->prefill[f->prefill].n_flights--;
-        r->prefill[f->prefill].load -= f->request->n_prompt;
+        r->prefill[f->prefill].load -= f->n_start;
     } else if (f->state == AKINI_FLIGHT_TRANSFER ||
                f->state == AKINI_FLIGHT_DECODE) {
         r->decode[f->decode].n_flights--;
@@ -101,7 +98,7 @@ void akini_flight_forget(akin_router_t *r, akini_flight_t *f)
     free(f->blocks);
     free(f->counts);
     free(f->routes);
-    free(f->tokens);
+    free(f->context);
     free(f->logprobs);
     free(f->text);
     free(f);
@@ -124,12 +121,19 @@ void akini_flight_restart(akin_router_t *r, akini_flight_t *f, const char *why)
 {
     AKIN_LOG(ROLES, WARN, "request %s starts again: %s", f->request->custom_id,
              why);
+    akin_summary_add_retry(r->summary);
     akini_flight_cancel(r, f);
-    if (++f->n_restarts > MAX_RESTARTS || reset_output(r, f) != AKIN_OK) {
+    if (++f->n_restarts > r->params.job->n_retries) {
         akini_router_fail(r, f, 500, "too_many_restarts", why);
         return;
     }
     leave_workers(r, f);
+    f->n_start = f->request->n_prompt + f->n_tokens;
+    /* The experts of a recorded run come from one attempt. */
+    if (r->params.job->record_routes && reset_output(r, f) != AKIN_OK) {
+        akini_router_fail(r, f, 500, "out_of_memory", "out of memory");
+        return;
+    }
     free(f->blocks);
     free(f->counts);
     f->blocks = NULL;
@@ -162,6 +166,9 @@ int akini_flight_token(akin_router_t *r, akini_flight_t *f, uint32_t token,
     const char *text;
     size_t bytes;
     int stopped = 0, has_room = 1;
+    if (f->lost_ns != 0)
+        akin_summary_add_resumed(r->summary, now_ns - f->lost_ns);
+    f->lost_ns = 0;
     if (f->n_tokens > 0)
         akin_summary_add_itl(r->summary, now_ns - f->last_ns);
     else if (f->first_ns == 0)

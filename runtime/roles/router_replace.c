@@ -36,24 +36,25 @@ void akini_router_replace_counts(akin_router_t *r, uint32_t from,
         akin_replacer_counts(r->replacer, worker, m->counts, m->n_tokens);
 }
 
-static uint32_t leader_of(const akin_router_t *r, uint32_t worker)
+/* The places of a decode worker; its leader has the first. */
+static const akini_rank_t *places_of(const akin_router_t *r, uint32_t worker)
 {
-    return 1 + r->n_prefill + worker * r->params.job->ep;
+    return &r->decode[(size_t)worker * r->params.job->ep];
 }
 
 static void tell(akin_router_t *r, const akin_replacer_order_t *order)
 {
     const akin_placement_t *map = &r->params.placements[order->worker];
-    const uint32_t first = leader_of(r, order->worker);
+    const akini_rank_t *places = places_of(r, order->worker);
     const akin_message_place_t m = {
         .epoch = order->epoch,
         .layer = order->change.layer,
         .holders = order->holders,
         .n_holders = map->n_experts,
     };
-    for (uint32_t rank = first; rank < first + map->n_ranks; rank++) {
+    for (uint32_t i = 0; i < map->n_ranks; i++) {
         akin_message_pack_place(&r->packer, &m);
-        akini_router_send(r, rank, AKIN_MESSAGE_PLACE);
+        akini_router_send(r, places[i].rank, AKIN_MESSAGE_PLACE);
     }
 }
 
@@ -86,7 +87,7 @@ akin_status_t akini_router_on_placed(akin_router_t *r, uint32_t from,
         return status;
     const uint32_t worker =
         akini_router_rank(r, from)->worker - r->params.job->n_prefill;
-    if (from != leader_of(r, worker))
+    if (from != places_of(r, worker)[0].rank)
         return AKIN_ERR_FORMAT;
     if (akin_replacer_placed(r->replacer, worker, m.epoch,
                              (akin_status_t)m.status)) {
@@ -106,4 +107,11 @@ void akini_router_replace_lost(akin_router_t *r, uint32_t worker)
     const uint32_t n_prefill = r->params.job->n_prefill;
     if (r->replacer != NULL && worker >= n_prefill)
         akin_replacer_lost(r->replacer, worker - n_prefill);
+}
+
+void akini_router_replace_back(akin_router_t *r, uint32_t worker)
+{
+    const uint32_t n_prefill = r->params.job->n_prefill;
+    if (r->replacer != NULL && worker >= n_prefill)
+        akin_replacer_back(r->replacer, worker - n_prefill);
 }

@@ -56,6 +56,12 @@ void akini_steps_destroy(akini_steps_t *steps)
     free(steps);
 }
 
+void akini_steps_forget(akini_steps_t *steps, uint32_t worker)
+{
+    for (uint32_t i = 0; i < OPEN_STEPS; i++)
+        steps->open[(size_t)worker * OPEN_STEPS + i].number = 0;
+}
+
 /* The open step of that number. One that another number pushes out has lost a
  * report, and counts for nothing. */
 static open_step_t *open_step(akini_steps_t *steps, uint32_t worker,
@@ -122,6 +128,8 @@ akin_status_t akini_router_on_step(akin_router_t *r, uint32_t from,
                                  : r->params.job->ep;
     if (m->number == 0 || m->n_served != r->steps->n_layers)
         return AKIN_ERR_RANGE;
+    if (rank == NULL)
+        return AKIN_OK; /* of a worker that is lost */
     for (size_t l = 0; l < m->n_served; l++)
         if (m->served[l] > r->params.model->n_experts)
             return AKIN_ERR_RANGE;

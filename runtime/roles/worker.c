@@ -2,10 +2,16 @@
 #include "roles/worker.h"
 
 #include "base/clock.h"
+#include "base/fault_point.h"
 #include "base/log.h"
+#include "net/supervisor.h"
 
 #include <stdarg.h>
 #include <stdio.h>
+#include <time.h>
+#include <unistd.h>
+
+#define EXIT_FAILED 1
 
 static int is_group(const akin_worker_t *worker)
 {
@@ -37,10 +43,12 @@ void akin_worker_send(akin_worker_t *worker, uint32_t rank,
                       akin_message_type_t type)
 {
     akin_status_t status = worker->packer.status;
+    AKIN_FAULT_POINT("before-send", akin_message_name((uint16_t)type));
     if (status == AKIN_OK)
         status = akin_net_send(worker->net, rank, (uint16_t)type,
                                worker->packer.data, worker->packer.bytes);
     akin_packer_reset(&worker->packer);
+    AKIN_FAULT_POINT("after-send", akin_message_name((uint16_t)type));
     /* Another worker that takes nothing any more is as good as lost. */
     if (status == AKIN_ERR_FULL && rank != AKIN_ROUTER_RANK) {
         akin_net_drop_peer(worker->net, rank);
@@ -105,17 +113,24 @@ static void send_stats(akin_worker_t *worker)
         .reads_one_sided = net.reads_one_sided,
         .reads_rendezvous = net.reads_rendezvous,
         .read_bytes = net.read_bytes,
+        .messages_late = net.messages_late,
     };
     worker->role->stats(worker, &stats);
     akin_message_pack_stats(&worker->packer, &stats);
     akin_worker_send(worker, AKIN_ROUTER_RANK, AKIN_MESSAGE_STATS);
 }
 
-void akin_worker_on_message(void *arg, uint32_t from, uint16_t type,
-                            const void *payload, size_t bytes)
+static void take_message(akin_worker_t *worker, uint32_t from, uint16_t type,
+                         const void *payload, size_t bytes)
 {
-    akin_worker_t *worker = arg;
-    if (type == AKIN_MESSAGE_STOP && from == AKIN_ROUTER_RANK) {
+    if (akini_worker_peers_message(worker, from, type, payload, bytes))
+        return;
+    if (worker->role == NULL) {
+        if (from == AKIN_ROUTER_RANK)
+            worker->waiter->message(worker->waiter_arg, type, payload, bytes);
+        else
+            akin_worker_refuse(from, type, AKIN_ERR_UNSUPPORTED);
+    } else if (type == AKIN_MESSAGE_STOP && from == AKIN_ROUTER_RANK) {
         if (is_group(worker))
             akini_worker_group_stop(worker);
         else
@@ -128,6 +143,14 @@ void akin_worker_on_message(void *arg, uint32_t from, uint16_t type,
     }
 }
 
+void akin_worker_on_message(void *arg, uint32_t from, uint16_t type,
+                            const void *payload, size_t bytes)
+{
+    AKIN_FAULT_POINT("before-receive", akin_message_name(type));
+    take_message(arg, from, type, payload, bytes);
+    AKIN_FAULT_POINT("after-receive", akin_message_name(type));
+}
+
 void akin_worker_on_peer_lost(void *arg, uint32_t rank, akin_status_t status)
 {
     akin_worker_t *worker = arg;
@@ -138,7 +161,9 @@ void akin_worker_on_peer_lost(void *arg, uint32_t rank, akin_status_t status)
     } else if (is_group(worker) && akini_worker_group_has(worker, rank)) {
         akini_worker_group_lost(worker, rank);
     } else {
-        worker->role->peer_lost(worker, rank);
+        if (worker->role != NULL)
+            worker->role->peer_lost(worker, rank);
+        akini_worker_peers_lost(worker, rank);
     }
 }
 
@@ -186,6 +211,32 @@ static int64_t next_ns(akin_worker_t *worker)
     return worker->failure == AKIN_OK ? next : now;
 }
 
+void akin_worker_wait(akin_worker_t *worker, int64_t until_ns)
+{
+    const int64_t beat_ns = akin_clock_now_ns() + worker->beat_ns;
+    if (worker->beat_ns > 0 && beat_ns < until_ns)
+        until_ns = beat_ns;
+    akin_status_t status = akin_net_wait(worker->net, until_ns);
+    akin_supervised_beat();
+    if (status != AKIN_OK && status != AKIN_ERR_TIMEOUT)
+        akin_worker_fail(worker, status, "network: %s",
+                         akin_status_string(status));
+}
+
+void akin_worker_leave(akin_worker_t *worker)
+{
+    /* Where the router has died the launcher is about to end the job: a moment
+     * spares the user the words of all its ranks. */
+    static const struct timespec moment = {.tv_nsec = 500 * AKIN_NS_PER_MS};
+    if (!akin_net_has_peer(worker->net, AKIN_ROUTER_RANK))
+        (void)nanosleep(&moment, NULL);
+    AKIN_LOG(ROLES, ERROR, "this worker ends: %s",
+             worker->error.text[0] != '\0'
+                 ? worker->error.text
+                 : akin_status_string(worker->failure));
+    _exit(EXIT_FAILED);
+}
+
 akin_status_t akin_worker_run(akin_worker_t *worker)
 {
     const akin_stepper_params_t params = {
@@ -206,17 +257,16 @@ akin_status_t akin_worker_run(akin_worker_t *worker)
     if (is_group(worker))
         akini_worker_group_init(worker);
     while (!worker->stopping && worker->failure == AKIN_OK) {
-        status = akin_net_wait(worker->net, next_ns(worker));
-        if (status != AKIN_OK && status != AKIN_ERR_TIMEOUT)
-            akin_worker_fail(worker, status, "network: %s",
-                             akin_status_string(status));
+        akin_worker_wait(worker, next_ns(worker));
         turn(worker);
     }
+    if (worker->failure != AKIN_OK)
+        akin_worker_leave(worker);
     akin_stepper_destroy(worker->stepper);
     worker->stepper = NULL;
     akini_worker_place_cleanup(worker);
-    if (worker->failure == AKIN_OK)
-        send_stats(worker);
+    send_stats(worker);
     akin_packer_cleanup(&worker->packer);
-    return worker->failure;
+    akini_worker_peers_cleanup(worker);
+    return AKIN_OK;
 }

@@ -10,6 +10,7 @@
 #include "roles/message.h"
 #include "roles/stepper.h"
 #include "roles/worker_group.h"
+#include "roles/worker_peers.h"
 #include "roles/worker_place.h"
 
 #ifdef __cplusplus
@@ -20,6 +21,12 @@ extern "C" {
 #define AKIN_ROUTER_RANK 0u
 
 typedef struct akin_worker akin_worker_t;
+
+/** Who gets the messages of a rank that has no role yet. */
+typedef struct akini_worker_waiter {
+    void (*message)(void *arg, uint16_t type, const void *payload,
+                    size_t bytes); /* of the router */
+} akini_worker_waiter_t;
 
 /** What a role adds to a worker. */
 typedef struct akin_worker_role {
@@ -55,8 +62,12 @@ struct akin_worker {
     akin_stepper_t *stepper;
     akin_packer_t packer; /* for messages, one at a time */
     const akin_worker_role_t *role;
-    void *state;               /* the role's */
-    akin_worker_group_t group; /* its worker, if that has several ranks */
+    void *state;                /* the role's */
+    akin_worker_group_t group;  /* its worker, if that has several ranks */
+    akini_worker_peers_t peers; /* ranks of the other role that come and go */
+    const akini_worker_waiter_t *waiter; /* while it has no role */
+    void *waiter_arg;
+    int64_t beat_ns; /* how often its supervisor hears of it at least */
     akin_worker_place_t place; /* the next map of a layer, likewise */
     int stopping;
     akin_status_t failure; /* why the rank cannot go on */
@@ -68,14 +79,23 @@ struct akin_worker {
 };
 
 /**
- * Serve until the router says STOP or is lost. Called by the role with
- * worker->role and worker->state set; net, engine, view and job are borrowed.
+ * Serve until the router says STOP. Called by the role with worker->role and
+ * worker->state set; net, engine, view and job are borrowed. A rank that cannot
+ * go on, because the router or a rank of the same worker is lost or for any
+ * other reason, says so and ends its process with exit code 1 from here: its
+ * engine may be in a step that nothing can break.
  *
  * \return AKIN_OK after STOP
- * \return AKIN_ERR_PEER: the router, or a rank of the same worker, is lost; or
- *         why the rank cannot go on. worker->error says it in words.
+ * \return AKIN_ERR_NOMEM
  */
 akin_status_t akin_worker_run(akin_worker_t *worker) AKIN_MUST_CHECK;
+
+/** Make progress until then at the latest, and let the supervisor know. A
+ * failure is in worker->failure. */
+void akin_worker_wait(akin_worker_t *worker, int64_t until_ns);
+
+/** End the process of a worker that failed; says why. */
+void akin_worker_leave(akin_worker_t *worker) __attribute__((noreturn));
 
 /** Send what is in worker->packer, then reset it. Failures to a lost peer are
  * left to peer_lost; another worker that takes nothing any more is given up. */

@@ -82,13 +82,16 @@ static void on_prefilled(akin_router_t *r, uint32_t from, const void *payload,
     f->blocks = m.blocks;
     f->n_blocks = m.n_blocks;
     f->counts = m.counts;
-    f->n_cached = m.n_cached_blocks * block_tokens;
+    const uint32_t n_cached = m.n_cached_blocks * block_tokens;
+    /* What is prefilled again says nothing of the prompt. */
+    if (f->n_tokens == 0)
+        f->n_cached = n_cached;
     f->keep_ns = now + r->params.job->lease_ns / 3;
     f->retry_ns = 0;
     f->routed_ns = now;
     akin_summary_add_prefix(r->summary, index_of(r, from),
                             (uint64_t)m.n_queried_blocks * block_tokens,
-                            f->n_cached);
+                            n_cached);
     (void)akini_flight_token(r, f, m.token, &m.logprob, now);
 }
 

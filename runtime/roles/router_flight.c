@@ -140,6 +140,9 @@ void akini_flight_restart(akin_router_t *r, akini_flight_t *f, const char *why)
     f->counts = NULL;
     f->n_blocks = 0;
     akini_flight_move(r, f, AKINI_FLIGHT_QUEUED);
+    /* It has waited before those that have not begun. */
+    DL_DELETE(r->lists[AKINI_FLIGHT_QUEUED], f);
+    DL_PREPEND(r->lists[AKINI_FLIGHT_QUEUED], f);
     /* Workers may still hold the old attempt: it gets another name. */
     HASH_DEL(r->by_id, f);
     f->id = r->next_id++;

@@ -19,7 +19,9 @@ typedef struct akin_supervisor_life {
                          rank may not be started any more */
     int64_t delay_ns; /* after it has told the router, to wait before the rest:
                          grows with deaths in a row */
-    const void *ticket; /* what the first life left: akin_supervised_arm() */
+    /* What a life before left with akin_supervised_arm(); borrowed until
+     * rank_main returns. NULL: nothing. */
+    const void *ticket;
     size_t ticket_bytes;
 } akin_supervisor_life_t;
 
@@ -28,7 +30,8 @@ typedef int (*akin_supervisor_main_fn_t)(void *arg,
                                          const akin_supervisor_life_t *life);
 
 /** Exit code of a life that found its router gone: no other life follows, and
- * the supervisor exits 0. */
+ * the supervisor exits 0, without a word. Before a first life is armed it is a
+ * code like others. */
 #define AKIN_SUPERVISOR_ROUTER_GONE 75
 
 typedef struct akin_supervisor_params {
@@ -36,20 +39,25 @@ typedef struct akin_supervisor_params {
     /* Called in the rank before any signal can reach it, to say what signals
      * do; NULL: they do what they did in the caller. */
     void (*set_signals)(void *arg);
-    void *arg;        /* of both */
-    int rank;         /* for messages */
-    const char *role; /* for messages: "decode" */
+    void *arg; /* of both */
+    int rank;  /* for messages */
+    const char
+        *role; /* for messages, until the rank tells its role: "worker" */
     /* Non-zero: the exit code of the rank is the supervisor's (router), and it
      * is never started anew.
      * Zero: a rank that is lost (signal, non-zero code) after it was armed is
      * reported on stderr and the supervisor exits 0 in the end, so that the
      * launcher keeps the others; one lost before that leaves the others waiting
      * in MPI, so that the supervisor exits with its code, or 128 + signal, for
-     * the launcher to end the job. */
+     * the launcher to end the job. A loss by signal is always reported; of an
+     * exit code that is passed on the rank has said the reason. */
     int pass_exit_code;
     int64_t start_timeout_ns; /* a first life that is not armed by then is
                                  killed; 0: never */
 } akin_supervisor_params_t;
+
+/** A life that is_last has so long to tell the router, at most. */
+#define AKIN_SUPERVISOR_LAST_LIMIT_NS (INT64_C(30) * 1000 * 1000 * 1000)
 
 /**
  * Fork, run rank_main in the child, wait for it, pass SIGINT, SIGTERM, SIGUSR1
@@ -64,10 +72,17 @@ typedef struct akin_supervisor_params {
  * with the ticket, as its terms say: while fewer than max_lives were started
  * within window_ns the next one is to serve (after a delay of 0, then
  * first_delay_ns, doubled each time up to 8 s); the one beyond that is_last.
- * No life follows SIGTERM or SIGINT to the supervisor, or a launcher that is
- * gone.
+ * So is a later life that is lost, armed or not; but where one was lost before
+ * it was armed, the rest of the delay that it was to wait is waited for first.
+ * No life follows SIGTERM or SIGINT to the supervisor, a launcher that is
+ * gone, a rank that has begun to end (akin_supervised_end()), or exit code 0.
+ * The standard input of later lives is empty.
  *
- * eturn the exit code for main(): the rank's, 128 + signal if a signal ended
+ * A rank that lets a limit pass (start_timeout_ns, stall_ns, the end's) is
+ * killed by SIGKILL. Time in which the supervisor did not run itself does not
+ * count. Every event has one line on stderr.
+ *
+ * \return the exit code for main(): the rank's, 128 + signal if a signal ended
  *         it, or 0 as above.
  */
 int akin_supervisor_run(const akin_supervisor_params_t *params);
@@ -78,13 +93,15 @@ typedef struct akin_supervised_terms {
      * one is_last. -1: no life follows at all, and the supervisor passes the
      * exit code on as if it were not armed (MPI is still up). */
     int32_t max_lives;
-    int64_t window_ns;
+    int64_t window_ns; /* 0: lives of all times count */
     int64_t first_delay_ns;
     /* A rank that does not beat for so long while its supervisor runs is
      * killed: it is stopped or hangs. 0: never. */
     int64_t stall_ns;
-    /* A later life that is not armed by then is killed; 0: never. */
+    /* A later life that is not armed by then, its delay not counted, is
+     * killed; 0: never. */
     int64_t start_timeout_ns;
+    char role[16]; /* for messages; "": akin_supervisor_params_t's */
 } akin_supervised_terms_t;
 
 /*
@@ -93,11 +110,13 @@ typedef struct akin_supervised_terms {
  */
 
 /**
- * The rank serves from now on.
+ * The rank serves from now on; called again, it changes its terms. Terms and
+ * ticket come into force together: a rank that is killed in here leaves the
+ * former ones, or none, and then was not armed. One thread at a time.
  *
- * \param[in] ticket  what a later life needs to join without MPI; copied.
- *                    NULL: keep the one there is.
- * eturn AKIN_OK, AKIN_ERR_NOMEM, AKIN_ERR_IO
+ * \param[in] ticket  [ticket_bytes], what a later life needs to join without
+ *                    MPI; copied. NULL: keep the one there is.
+ * \return AKIN_OK, AKIN_ERR_NOMEM, AKIN_ERR_IO
  */
 akin_status_t akin_supervised_arm(const akin_supervised_terms_t *terms,
                                   const void *ticket,
@@ -107,7 +126,7 @@ akin_status_t akin_supervised_arm(const akin_supervised_terms_t *terms,
 void akin_supervised_beat(void);
 
 /** The rank has begun to end: it need not beat, but is killed if it is still
- * there after `limit_ns`. */
+ * there after `limit_ns`; 0: never. Any thread. */
 void akin_supervised_end(int64_t limit_ns);
 
 #ifdef __cplusplus

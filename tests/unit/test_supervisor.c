@@ -1,191 +1,165 @@
-/* Supervisor: exit codes, losses, signals, and nobody left behind. */
-#include "net/supervisor.h"
+/* Supervisor: exit codes, signals, and nobody left behind. */
+#include "supervisor_bed.h"
 
-#include "base/clock.h"
-#include "runner.h"
+static const akin_supervised_terms_t none = {.max_lives = -1, .role = "decode"};
 
-#include <errno.h>
-#include <fcntl.h>
-#include <poll.h>
-#include <signal.h>
-#include <stdlib.h>
-#include <string.h>
-#include <sys/wait.h>
-#include <unistd.h>
-
-typedef struct rank {
-    int code;          /* exit code */
-    int signal_number; /* kills itself by it; 0: none */
-    int to_test;       /* pipe: pid, then one byte per SIGUSR1 */
-    int waits;         /* until SIGTERM */
-} rank_t;
-
-static int signal_pipe;
-
-static void on_signal(int number)
-{
-    char byte = number == SIGTERM ? 'T' : 'U';
-    ssize_t n = write(signal_pipe, &byte, 1);
-    (void)n;
-    if (number == SIGTERM)
-        _exit(7);
-}
-
-static int rank_main(void *arg)
-{
-    const rank_t *rank = arg;
-    signal_pipe = rank->to_test;
-    if (rank->waits) {
-        /* No SA_RESTART and no merging: each arrival writes its byte. */
-        signal(SIGUSR1, on_signal);
-        signal(SIGTERM, on_signal);
-    }
-    pid_t pid = getpid();
-    ssize_t n = write(rank->to_test, &pid, sizeof(pid));
-    (void)n;
-    if (rank->signal_number != 0)
-        raise(rank->signal_number);
-    for (int i = 0; rank->waits && i < 200; i++)
-        poll(NULL, 0, 100);
-    return rank->code;
-}
-
-/* A supervisor in a process group of its own, as launchers start it. */
-static pid_t start(rank_t *rank, int pass_exit_code, int *from_rank,
-                   int *messages)
-{
-    int pipe_fds[2], error_fds[2];
-    CU_ASSERT_EQUAL_FATAL(pipe2(pipe_fds, O_CLOEXEC), 0);
-    CU_ASSERT_EQUAL_FATAL(pipe2(error_fds, O_CLOEXEC), 0);
-    rank->to_test = pipe_fds[1];
-    fflush(stdout);
-    pid_t pid = fork();
-    if (pid == 0) {
-        setpgid(0, 0);
-        int null = open("/dev/null", O_RDONLY);
-        dup2(null, STDIN_FILENO);
-        dup2(error_fds[1], STDERR_FILENO);
-        const akin_supervisor_params_t params = {
-            .rank_main = rank_main,
-            .arg = rank,
-            .rank = 3,
-            .role = "decode",
-            .pass_exit_code = pass_exit_code,
-        };
-        int code = akin_supervisor_run(&params);
-        /* The rank was reaped: there is no child to wait for. */
-        if (waitpid(-1, NULL, WNOHANG) != -1 || errno != ECHILD)
-            code = 99;
-        _exit(code);
-    }
-    close(pipe_fds[1]);
-    close(error_fds[1]);
-    *from_rank = pipe_fds[0];
-    *messages = error_fds[0];
-    return pid;
-}
-
-static int wait_code(pid_t pid)
-{
-    int status = 0;
-    while (waitpid(pid, &status, 0) < 0 && errno == EINTR)
-        ;
-    return WIFEXITED(status) ? WEXITSTATUS(status) : -WTERMSIG(status);
-}
-
-static pid_t rank_pid(int from_rank)
-{
-    pid_t pid = 0;
-    CU_ASSERT_EQUAL(read(from_rank, &pid, sizeof(pid)), sizeof(pid));
-    return pid;
-}
-
-/* Bytes until the pipe ends, at most size - 1. */
-static size_t drain(int fd, char *text, size_t size)
-{
-    size_t n = 0;
-    ssize_t got;
-    while (n + 1 < size && (got = read(fd, text + n, size - 1 - n)) > 0)
-        n += (size_t)got;
-    text[n] = '\0';
-    close(fd);
-    return n;
-}
-
-static int run(rank_t rank, int pass_exit_code, char *text, size_t size)
-{
-    int from_rank, messages;
-    pid_t pid = start(&rank, pass_exit_code, &from_rank, &messages);
-    int code = wait_code(pid);
-    rank_pid(from_rank);
-    close(from_rank);
-    drain(messages, text, size);
-    return code;
-}
-
+/* A rank that was not armed: its code is the supervisor's, and it has said why
+ * itself. */
 static void test_exit_codes(void)
 {
     char text[1024];
-    CU_ASSERT_EQUAL(run((rank_t){.code = 0}, 0, text, sizeof(text)), 0);
-    CU_ASSERT_STRING_EQUAL(text, "");
-    CU_ASSERT_EQUAL(run((rank_t){.code = 3}, 1, text, sizeof(text)), 3);
-    CU_ASSERT_STRING_EQUAL(text, "");
-    CU_ASSERT_EQUAL(run((rank_t){.code = 3}, 0, text, sizeof(text)), 0);
-    CU_ASSERT_PTR_NOT_NULL(strstr(text, "rank 3 (decode)"));
-    CU_ASSERT_PTR_NOT_NULL(strstr(text, "exit code 3"));
+    bed_report_t report;
+    for (int passes = 0; passes < 2; passes++) {
+        static const int codes[] = {0, 1, 3, AKIN_SUPERVISOR_ROUTER_GONE, 255};
+        for (size_t i = 0; i < sizeof(codes) / sizeof(codes[0]); i++) {
+            bed_script_t script = {.pass_exit_code = passes,
+                                   .lives = {{.code = codes[i]}}};
+            CU_ASSERT_EQUAL(bed_run(&script, &report, 1, text, sizeof(text)),
+                            codes[i]);
+            CU_ASSERT_STRING_EQUAL(text, "");
+        }
+    }
+    CU_ASSERT(report.pid > 0);
+    CU_ASSERT_EQUAL(report.number, 0);
+    CU_ASSERT(!report.is_last && !report.has_ticket && report.delay_ns == 0);
+    CU_ASSERT(!report.input_ends);
 }
 
-static void test_killed(void)
+static void test_killed_early(void)
 {
     char text[1024];
-    rank_t rank = {.signal_number = SIGKILL};
-    CU_ASSERT_EQUAL(run(rank, 0, text, sizeof(text)), 0);
-    CU_ASSERT_PTR_NOT_NULL(strstr(text, "rank 3 (decode)"));
-    CU_ASSERT_PTR_NOT_NULL(strstr(text, "signal 9"));
-    CU_ASSERT_EQUAL(run(rank, 1, text, sizeof(text)), 137);
+    bed_report_t report;
+    bed_script_t script = {.lives = {{.signal_number = SIGKILL}}};
+    CU_ASSERT_EQUAL(bed_run(&script, &report, 1, text, sizeof(text)), 137);
+    CU_ASSERT_STRING_EQUAL(
+        text, "rank 3 (worker) was lost: signal 9 (Killed); it did not serve "
+              "yet: the job ends\n");
+    script.lives[0].signal_number = SIGALRM;
+    CU_ASSERT_EQUAL(bed_run(&script, &report, 1, text, sizeof(text)), 142);
+}
+
+/* The router: neither arming nor terms give it another life. */
+static void test_router(void)
+{
+    char text[1024];
+    bed_report_t report;
+    bed_script_t script = {
+        .pass_exit_code = 1,
+        .terms = {.max_lives = 5, .role = "router"},
+        .ticket = "x",
+        .ticket_bytes = 1,
+        .lives = {{.arms = 1, .signal_number = SIGKILL}},
+    };
+    CU_ASSERT_EQUAL(bed_run(&script, &report, 1, text, sizeof(text)), 137);
+    CU_ASSERT_STRING_EQUAL(text,
+                           "rank 3 (router) was lost: signal 9 (Killed)\n");
+    script.lives[0] = (bed_life_t){.arms = 1, .code = 3};
+    CU_ASSERT_EQUAL(bed_run(&script, &report, 1, text, sizeof(text)), 3);
+    CU_ASSERT_STRING_EQUAL(text, "");
+}
+
+/* MPI is still up: as if the rank were not armed. */
+static void test_no_lives(void)
+{
+    char text[1024];
+    bed_report_t report;
+    bed_script_t script = {
+        .terms = none,
+        .lives = {{.arms = 1, .signal_number = SIGKILL}},
+    };
+    CU_ASSERT_EQUAL(bed_run(&script, &report, 1, text, sizeof(text)), 137);
+    CU_ASSERT_STRING_EQUAL(
+        text, "rank 3 (decode) was lost: signal 9 (Killed); the job ends\n");
+    script.lives[0] = (bed_life_t){.arms = 1, .code = 3};
+    CU_ASSERT_EQUAL(bed_run(&script, &report, 1, text, sizeof(text)), 3);
+    CU_ASSERT_STRING_EQUAL(text, "");
 }
 
 static void test_signals_once(void)
 {
-    rank_t rank = {.waits = 1};
-    int from_rank, messages;
     char text[256];
-    pid_t pid = start(&rank, 1, &from_rank, &messages);
-    pid_t child = rank_pid(from_rank);
-    CU_ASSERT(child > 0 && child != pid);
+    bed_script_t script = {.pass_exit_code = 1, .lives = {{.waits = 1}}};
+    bed_t bed = bed_start(&script);
+    bed_report_t report = bed_next(&bed);
+    CU_ASSERT(report.pid > 0 && report.pid != bed.pid);
     /* To the supervisor alone, then to its whole group: one arrival each. */
     char byte = 0;
-    kill(pid, SIGUSR1);
-    CU_ASSERT(read(from_rank, &byte, 1) == 1 && byte == 'U');
-    kill(-pid, SIGUSR1);
-    CU_ASSERT(read(from_rank, &byte, 1) == 1 && byte == 'U');
-    kill(-pid, SIGTERM);
-    CU_ASSERT_EQUAL(wait_code(pid), 7);
-    CU_ASSERT_EQUAL(drain(from_rank, text, sizeof(text)), 1);
-    CU_ASSERT_STRING_EQUAL(text, "T");
-    drain(messages, text, sizeof(text));
+    kill(bed.pid, SIGUSR1);
+    CU_ASSERT(read(bed.from_rank, &byte, 1) == 1 && byte == 'U');
+    kill(-bed.pid, SIGUSR1);
+    CU_ASSERT(read(bed.from_rank, &byte, 1) == 1 && byte == 'U');
+    kill(-bed.pid, SIGTERM);
+    CU_ASSERT(read(bed.from_rank, &byte, 1) == 1 && byte == 'T');
+    CU_ASSERT_EQUAL(bed_end(&bed, text, sizeof(text)), 7);
+    CU_ASSERT_STRING_EQUAL(text, "");
 }
 
 static void test_rank_dies_with_supervisor(void)
 {
-    rank_t rank = {.waits = 1};
-    int from_rank, messages;
     char text[256];
-    pid_t pid = start(&rank, 1, &from_rank, &messages);
-    CU_ASSERT(rank_pid(from_rank) > 0);
-    kill(pid, SIGKILL);
-    CU_ASSERT_EQUAL(wait_code(pid), -SIGKILL);
-    /* The pipe ends when the rank, its last writer, is gone. */
-    struct pollfd fd = {.fd = from_rank, .events = POLLIN};
-    CU_ASSERT_EQUAL(poll(&fd, 1, 10000), 1);
-    CU_ASSERT_EQUAL(drain(from_rank, text, sizeof(text)), 0);
-    drain(messages, text, sizeof(text));
+    bed_script_t script = {.pass_exit_code = 1, .lives = {{.waits = 1}}};
+    bed_t bed = bed_start(&script);
+    CU_ASSERT(bed_next(&bed).pid > 0);
+    kill(bed.pid, SIGKILL);
+    /* The pipes end when the rank, their last writer, is gone. */
+    CU_ASSERT_EQUAL(bed_end(&bed, text, sizeof(text)), -SIGKILL);
+}
+
+/* A SIGTERM that was passed on ends the row of lives, whatever the code. */
+static void test_no_life_after_sigterm(void)
+{
+    static const int numbers[] = {SIGTERM, SIGINT};
+    for (int i = 0; i < 2; i++) {
+        char text[256], byte = 0;
+        bed_script_t script = {
+            .terms = {.max_lives = 5, .role = "decode"},
+            .lives = {{.arms = 1, .waits = 1}},
+        };
+        bed_t bed = bed_start(&script);
+        CU_ASSERT(bed_next(&bed).pid > 0);
+        kill(bed.pid, numbers[i]);
+        if (numbers[i] == SIGTERM)
+            CU_ASSERT(read(bed.from_rank, &byte, 1) == 1 && byte == 'T');
+        CU_ASSERT_EQUAL(bed_end(&bed, text, sizeof(text)), 0);
+        CU_ASSERT_STRING_EQUAL(
+            text, numbers[i] == SIGTERM
+                      ? "rank 3 (decode) was lost: exit code 7; the job ends, "
+                        "it is not started anew\n"
+                      : "rank 3 (decode) was lost: signal 2 (Interrupt); the "
+                        "job ends, it is not started anew\n");
+    }
+}
+
+/* Other signals do not: the next life gets them. */
+static void test_life_after_sigusr1(void)
+{
+    char text[256], byte = 0;
+    bed_script_t script = {
+        .terms = {.max_lives = 5, .role = "decode"},
+        .lives = {{.arms = 1, .waits = 1}, {.arms = 1, .waits = 1}},
+    };
+    bed_t bed = bed_start(&script);
+    bed_report_t report = bed_next(&bed);
+    kill(bed.pid, SIGUSR1);
+    CU_ASSERT(read(bed.from_rank, &byte, 1) == 1 && byte == 'U');
+    kill(report.pid, SIGKILL);
+    report = bed_next(&bed);
+    CU_ASSERT_EQUAL(report.number, 1);
+    kill(bed.pid, SIGUSR1);
+    CU_ASSERT(read(bed.from_rank, &byte, 1) == 1 && byte == 'U');
+    kill(bed.pid, SIGTERM);
+    CU_ASSERT(read(bed.from_rank, &byte, 1) == 1 && byte == 'T');
+    CU_ASSERT_EQUAL(bed_end(&bed, text, sizeof(text)), 0);
 }
 
 static const runner_test_t tests[] = {
-    {"exit codes", test_exit_codes},
-    {"killed rank", test_killed},
+    {"exit codes of a rank that was not armed", test_exit_codes},
+    {"killed before it was armed", test_killed_early},
+    {"a router is not started anew", test_router},
+    {"terms without lives", test_no_lives},
     {"signals arrive once", test_signals_once},
     {"the rank dies with its supervisor", test_rank_dies_with_supervisor},
+    {"no life follows SIGTERM or SIGINT", test_no_life_after_sigterm},
+    {"a life follows SIGUSR1", test_life_after_sigusr1},
 };
 RUNNER_MAIN("supervisor", tests)

@@ -1,14 +1,14 @@
-/* Fault: every N-th received block gets a flipped bit or an old generation. */
+/* Fault: blocks get a flipped bit or an old generation. */
 #include "kv/fault.h"
 
 #include <ctype.h>
 #include <stdlib.h>
 #include <string.h>
 
-enum { FLIP_KV, FLIP_SIDECAR, STALE_GENERATION };
+enum { FLIP_KV, FLIP_SIDECAR, FLIP_HEADER, STALE_GENERATION, FLIP_OWNED };
 
-static const char *const names[AKINI_KV_N_FAULTS] = {"flip-kv", "flip-sidecar",
-                                                     "stale-generation"};
+static const char *const names[AKINI_KV_N_FAULTS] = {
+    "flip-kv", "flip-sidecar", "flip-header", "stale-generation", "flip-owned"};
 
 static akin_status_t parse_item(akini_kv_faults_t *faults, const char *item,
                                 size_t length, akin_error_t *err)
@@ -27,7 +27,8 @@ static akin_status_t parse_item(akini_kv_faults_t *faults, const char *item,
     }
     return akin_error_set(err, AKIN_ERR_CONFIG,
                           "AKIN_FAULT_KV: '%.*s' is not flip-kv:N, "
-                          "flip-sidecar:N or stale-generation:N with N >= 1",
+                          "flip-sidecar:N, flip-header:N, stale-generation:N "
+                          "or flip-owned:N with N >= 1",
                           length < 100 ? (int)length : 100, item);
 }
 
@@ -70,6 +71,16 @@ void akini_kv_faults_damage(akini_kv_faults_t *faults,
     if (is_due(faults, FLIP_SIDECAR))
         flip_bit(slot + layout->sidecar_offset, layout->sidecar_bytes,
                  faults->n_received);
+    if (is_due(faults, FLIP_HEADER))
+        flip_bit(slot, sizeof(akin_kv_header_t), faults->n_received);
     if (is_due(faults, STALE_GENERATION))
         akin_kv_header(slot)->generation--;
+}
+
+void akini_kv_faults_damage_owned(akini_kv_faults_t *faults,
+                                  const akin_kv_layout_t *layout,
+                                  unsigned char *slot)
+{
+    if (++faults->n_sealed == faults->periods[FLIP_OWNED])
+        flip_bit(slot + layout->kv_offset, layout->kv_bytes, faults->n_sealed);
 }

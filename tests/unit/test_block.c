@@ -173,6 +173,52 @@ static void test_every_bit(void)
     free(slot);
 }
 
+/* Whether a reader takes a block whose first bytes are of one owner of the
+ * slot and whose others are of the next, although they are not all `whole`. */
+static unsigned takes_torn(const akin_kv_layout_t *l,
+                           const unsigned char *first,
+                           const unsigned char *then, size_t seam,
+                           const unsigned char *whole, uint64_t generation)
+{
+    static unsigned char torn[512];
+    akin_kv_descriptor_t d = golden_descriptor(whole);
+    d.generation = generation;
+    CU_ASSERT_FATAL(l->payload_bytes <= sizeof(torn));
+    memcpy(torn, then, l->payload_bytes);
+    memcpy(torn, first, seam);
+    return akin_kv_block_check(l, torn, &d) == AKIN_KV_REFUSAL_NONE &&
+           memcmp(torn, whole, l->payload_bytes) != 0;
+}
+
+/* A slot that gets its next owner while it is read, wherever the seam is and
+ * whichever of the two the reader wants: other tokens with all bytes different,
+ * or with one bit. The same tokens would mean the same bytes. */
+static void test_torn(void)
+{
+    akin_kv_layout_t l = layout_of(&small_shape);
+    unsigned char *old = calloc(1, l.stride_bytes);
+    unsigned char *next = calloc(1, l.stride_bytes);
+    build_golden(&l, old);
+    unsigned wrong = 0;
+    for (int i = 0; i < 2; i++) {
+        memcpy(next, old, l.payload_bytes);
+        for (size_t at = 0; i == 0 && at < l.kv_bytes; at++)
+            next[l.kv_offset + at] ^= 0x55;
+        next[l.kv_offset + l.kv_bytes / 2] ^= 0x80;
+        akin_kv_header(next)->generation = 6;
+        akin_kv_block_seal(&l, next, akin_kv_header(old)->chain_hash ^ 1, 8);
+        for (size_t seam = 0; seam <= l.payload_bytes; seam++) {
+            wrong += takes_torn(&l, old, next, seam, old, 5);
+            wrong += takes_torn(&l, old, next, seam, next, 6);
+            wrong += takes_torn(&l, next, old, seam, old, 5);
+            wrong += takes_torn(&l, next, old, seam, next, 6);
+        }
+    }
+    CU_ASSERT_EQUAL(wrong, 0);
+    free(old);
+    free(next);
+}
+
 /* Descriptors that ask for another block, and blocks that lie about tokens. */
 static void test_descriptors(void)
 {
@@ -344,6 +390,7 @@ static const runner_test_t tests[] = {
     {"bad shapes name their field", test_bad_shapes},
     {"golden bytes", test_golden},
     {"every flipped bit is refused", test_every_bit},
+    {"torn blocks are refused", test_torn},
     {"wrong descriptors are refused", test_descriptors},
     {"generation is outside the checksum", test_generation_is_not_hashed},
     {"conservation against plain sums", test_conservation},

@@ -537,12 +537,15 @@ static void test_faults(void)
         akin_kv_transfers_create(&b.net, b.to, &b.ours, &b.transfers),
         AKIN_ERR_CONFIG);
     CU_ASSERT_PTR_NULL(b.transfers);
-    CU_ASSERT_EQUAL(setenv("AKIN_FAULT_KV",
-                           "flip-kv:4,flip-sidecar:6,stale-generation:7", 1),
-                    0);
+    CU_ASSERT_EQUAL(
+        setenv("AKIN_FAULT_KV",
+               "flip-kv:4,flip-header:5,flip-sidecar:6,stale-generation:7", 1),
+        0);
     CU_ASSERT_EQUAL_FATAL(
         akin_kv_transfers_create(&b.net, b.to, &b.ours, &b.transfers), AKIN_OK);
+    /* The bit of the header is one of its generation. */
     const akin_kv_refusal_t expected[7] = {[3] = AKIN_KV_REFUSAL_CHECKSUM,
+                                           [4] = AKIN_KV_REFUSAL_GENERATION,
                                            [5] = AKIN_KV_REFUSAL_CHECKSUM,
                                            [6] = AKIN_KV_REFUSAL_GENERATION};
     for (uint32_t i = 0; i < 7; i++) {

@@ -3,6 +3,7 @@
 #ifndef AKIN_TESTS_UNIT_MESSAGE_KINDS_H
 #define AKIN_TESTS_UNIT_MESSAGE_KINDS_H
 
+#include "message_join_kinds.h"
 #include "roles/message.h"
 
 #include <stdlib.h>
@@ -311,14 +312,15 @@ static akin_status_t unpack_id(const void *data, size_t bytes, int *same_p)
 }
 
 static const unsigned char stats_bytes[] = {
-    1, 0, 0, 0, 0, 0, 0, 0, 2, 0, 0, 0, 0, 0, 0, 0, 3, 0, 0, 0,   0, 0,
-    0, 0, 4, 0, 0, 0, 0, 0, 0, 0, 5, 0, 0, 0, 0, 0, 0, 0, 6, 0,   0, 0,
-    0, 0, 0, 0, 7, 0, 0, 0, 0, 0, 0, 0, 8, 0, 0, 0, 0, 0, 0, 0x80};
+    1, 0, 0, 0,    0, 0, 0, 0, 2, 0, 0, 0, 0,  0, 0, 0, 3, 0, 0, 0,
+    0, 0, 0, 0,    4, 0, 0, 0, 0, 0, 0, 0, 5,  0, 0, 0, 0, 0, 0, 0,
+    6, 0, 0, 0,    0, 0, 0, 0, 7, 0, 0, 0, 0,  0, 0, 0, 8, 0, 0, 0,
+    0, 0, 0, 0x80, 9, 0, 0, 0, 0, 0, 0, 0, 10, 0, 0, 0, 0, 0, 0, 0};
 
 static void pack_stats(akin_packer_t *p)
 {
-    const akin_message_stats_t m = {1, 2, 3, 4,
-                                    5, 6, 7, UINT64_C(0x8000000000000008)};
+    const akin_message_stats_t m = {
+        1, 2, 3, 4, 5, 6, 7, UINT64_C(0x8000000000000008), 9, 10};
     akin_message_pack_stats(p, &m);
 }
 
@@ -330,7 +332,8 @@ static akin_status_t unpack_stats(const void *data, size_t bytes, int *same_p)
         *same_p = m.steps == 1 && m.busy_ns == 2 && m.total_ns == 3 &&
                   m.evictions == 4 && m.reads_one_sided == 5 &&
                   m.reads_rendezvous == 6 && m.read_bytes == 7 &&
-                  m.leases_expired == UINT64_C(0x8000000000000008);
+                  m.leases_expired == UINT64_C(0x8000000000000008) &&
+                  m.pinned_blocks == 9 && m.messages_late == 10;
     return status;
 }
 
@@ -443,7 +446,8 @@ static const kind_t kinds[] = {
     KIND(prefill), KIND(prefilled), KIND(decode),  KIND(transferred),
     KIND(tokens),  KIND(step),      KIND(counts),  KIND(id),
     KIND(stats),   KIND(routes),    KIND(ep_done), KIND(ep_step),
-    KIND(place),   KIND(placed),
+    KIND(place),   KIND(placed),    KIND(join),    KIND(group),
+    KIND(assume),  KIND(rank),      KIND(leases),
 };
 
 #define N_KINDS (sizeof(kinds) / sizeof(kinds[0]))

@@ -28,8 +28,10 @@ typedef struct bed_sent {
 struct akin_net {
     bed_sent_t sent[BED_SENT];
     uint32_t n_sent;
-    int is_full[BED_RANKS]; /* takes nothing any more */
-    int is_dropped[BED_RANKS];
+    int is_full[BED_RANKS];    /* takes nothing any more */
+    int is_dropped[BED_RANKS]; /* or lost */
+    int is_watched[BED_RANKS];
+    uint64_t incarnations[BED_RANKS];
     int last_is_fresh; /* of the last PREFILL */
 };
 
@@ -60,6 +62,34 @@ void akin_net_drop_peer(akin_net_t *net, uint32_t rank)
 int akin_net_has_peer(const akin_net_t *net, uint32_t rank)
 {
     return !net->is_dropped[rank];
+}
+
+uint64_t akin_net_peer_incarnation(const akin_net_t *net, uint32_t rank)
+{
+    return net->incarnations[rank];
+}
+
+akin_status_t akin_net_watch_peer(akin_net_t *net, uint32_t rank,
+                                  int64_t interval_ns, int64_t timeout_ns)
+{
+    (void)interval_ns;
+    (void)timeout_ns;
+    net->is_watched[rank] = 1;
+    return AKIN_OK;
+}
+
+akin_status_t akin_net_add_peer(akin_net_t *net, uint32_t rank,
+                                const void *blob, size_t bytes,
+                                akin_error_t *err)
+{
+    (void)blob;
+    (void)bytes;
+    (void)err;
+    CU_ASSERT_TRUE(net->is_dropped[rank]);
+    net->is_dropped[rank] = 0;
+    net->is_watched[rank] = 0;
+    net->incarnations[rank]++;
+    return AKIN_OK;
 }
 
 const char *akin_net_path(const akin_net_t *net, uint32_t rank)
@@ -160,6 +190,11 @@ static inline void bed_init_ranks(bed_t *b, uint32_t ep,
                 .max_in_flight = 64,
                 .prefill_policy = "least-loaded",
                 .decode_policy = "jsq",
+                .exchange = "ucx",
+                .n_retries = 8,
+                .recovery_timeout_ns = 120 * AKIN_NS_PER_S,
+                .start_timeout_ns = 60 * AKIN_NS_PER_S,
+                .recovery = AKIN_RECOVERY_SHRINK,
                 .transfer_timeout_ns = 10 * AKIN_NS_PER_S,
                 .request_timeout_ns = 600 * AKIN_NS_PER_S,
                 .record_routes = calibration != NULL},
@@ -317,7 +352,7 @@ static inline akini_flight_t *bed_bring_to(bed_t *b, akini_flight_state_t state)
     akini_flight_t *f = b->r->by_id;
     CU_ASSERT_PTR_NOT_NULL_FATAL(f);
     if (state >= AKINI_FLIGHT_ROUTED)
-        bed_prefilled(b, 1 + f->prefill, f->id, f->request->n_prompt);
+        bed_prefilled(b, 1 + f->prefill, f->id, f->n_start);
     if (state >= AKINI_FLIGHT_TRANSFER)
         akini_router_dispatch(b->r, b->now);
     if (state >= AKINI_FLIGHT_DECODE)

@@ -42,7 +42,8 @@ static void places(void)
         const akin_job_place_t place = akin_job_place(&job, rows[i].rank);
         CU_ASSERT_EQUAL(place.worker, rows[i].worker);
         CU_ASSERT_EQUAL(place.first, rows[i].first);
-        CU_ASSERT_EQUAL(place.is_prefill, rows[i].is_prefill);
+        CU_ASSERT_EQUAL(place.role, rows[i].is_prefill ? AKIN_JOB_PREFILL
+                                                       : AKIN_JOB_DECODE);
         CU_ASSERT_EQUAL(place.n_ranks, 4);
     }
     job = job_of(1, 2, "linear");

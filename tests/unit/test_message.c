@@ -30,6 +30,11 @@ static void golden(void)
     CU_ASSERT_EQUAL(AKIN_MESSAGE_ROUTES, 13);
     CU_ASSERT_EQUAL(AKIN_MESSAGE_EP_END, 17);
     CU_ASSERT_EQUAL(AKIN_MESSAGE_PLACED, 19);
+    CU_ASSERT_EQUAL(AKIN_MESSAGE_LEASES, 28);
+    for (uint16_t type = 1; type < AKIN_MESSAGE_TYPES; type++)
+        CU_ASSERT_STRING_NOT_EQUAL(akin_message_name(type), "?");
+    CU_ASSERT_STRING_EQUAL(akin_message_name(AKIN_MESSAGE_TOKENS), "TOKENS");
+    CU_ASSERT_STRING_EQUAL(akin_message_name(AKIN_MESSAGE_TYPES), "?");
 }
 
 /* From memory of exactly that size, where a sanitizer sees a byte too far. */

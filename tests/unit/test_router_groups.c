@@ -118,6 +118,7 @@ static void lost(void)
     CU_ASSERT_EQUAL(b.r->failure, AKIN_OK);
     CU_ASSERT(b.r->prefill[1].is_lost);
     akin_router_on_peer_lost(b.r, 8, AKIN_ERR_PEER);
+    (void)akini_router_expire_groups(b.r, b.now);
     CU_ASSERT_EQUAL(b.r->failure, AKIN_ERR_PEER); /* none is left */
     bed_cleanup(&b);
 }

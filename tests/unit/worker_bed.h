@@ -57,6 +57,29 @@ void akin_net_drop_peer(akin_net_t *net, uint32_t rank)
     (void)rank;
 }
 
+int akin_net_has_peer(const akin_net_t *net, uint32_t rank)
+{
+    return rank != net->rank;
+}
+
+uint64_t akin_net_peer_incarnation(const akin_net_t *net, uint32_t rank)
+{
+    (void)net;
+    return rank + UINT64_C(1);
+}
+
+akin_status_t akin_net_add_peer(akin_net_t *net, uint32_t rank,
+                                const void *blob, size_t bytes,
+                                akin_error_t *err)
+{
+    (void)net;
+    (void)rank;
+    (void)blob;
+    (void)bytes;
+    (void)err;
+    return AKIN_OK;
+}
+
 akin_status_t akin_net_wait(akin_net_t *net, int64_t deadline_ns)
 {
     (void)net;

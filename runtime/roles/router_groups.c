@@ -140,7 +140,8 @@ static int has_hope(const akin_router_t *r, uint32_t n_ranks, int64_t now_ns,
 {
     for (uint32_t i = 0; i < r->n_groups; i++) {
         const akini_group_t *g = &r->groups[i];
-        if (g->n_ranks != n_ranks || g->state == AKINI_GROUP_GONE)
+        if (g->n_ranks != n_ranks || g->state == AKINI_GROUP_GONE ||
+            g->state == AKINI_GROUP_SERVING)
             continue;
         if (g->state != AKINI_GROUP_LOST ||
             now_ns - since_ns < r->params.job->recovery_timeout_ns)

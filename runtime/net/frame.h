@@ -20,6 +20,7 @@ extern "C" {
 #define AKINI_FRAME_GOODBYE 0xff01
 #define AKINI_FRAME_READ_REQUEST 0xff02
 #define AKINI_FRAME_READ_DATA 0xff03
+#define AKINI_FRAME_HEARTBEAT 0xff04
 
 /**
  * Fields in host order. An incarnation is one life of a rank: a restarted rank

@@ -7,7 +7,7 @@
 #include <string.h>
 #include <utlist.h>
 
-static akin_status_t message_send(akini_peer_t *peer, uint16_t type,
+static akin_status_t message_post(akini_peer_t *peer, uint16_t type,
                                   const void *payload, size_t bytes)
 {
     akin_net_t *net = peer->net;
@@ -35,8 +35,6 @@ static akin_status_t message_send(akini_peer_t *peer, uint16_t type,
     if (status != AKIN_OK)
         return status;
     peer->next_sequence++;
-    net->stats.messages_sent++;
-    net->stats.bytes_sent += bytes;
     return AKIN_OK;
 }
 
@@ -47,7 +45,13 @@ akin_status_t akin_net_send(akin_net_t *net, uint32_t rank, uint16_t type,
         return AKIN_ERR_PEER;
     if (type > AKINI_FRAME_LAST_USER || bytes > net->max_message_bytes)
         return AKIN_ERR_RANGE;
-    return message_send(&net->peers[rank], type, payload, bytes);
+    akin_status_t status =
+        message_post(&net->peers[rank], type, payload, bytes);
+    if (status != AKIN_OK)
+        return status;
+    net->stats.messages_sent++;
+    net->stats.bytes_sent += bytes;
+    return AKIN_OK;
 }
 
 int akin_net_has_unsent(const akin_net_t *net, uint32_t rank)
@@ -55,9 +59,9 @@ int akin_net_has_unsent(const akin_net_t *net, uint32_t rank)
     return rank < net->n_ranks && net->peers[rank].sends != NULL;
 }
 
-akin_status_t akini_message_goodbye(akini_peer_t *peer)
+akin_status_t akini_message_signal(akini_peer_t *peer, uint16_t type)
 {
-    return message_send(peer, AKINI_FRAME_GOODBYE, NULL, 0);
+    return message_post(peer, type, NULL, 0);
 }
 
 void akini_stream_reset(akini_peer_t *peer, uint64_t incarnation)
@@ -108,7 +112,7 @@ static int stream_admit(akini_peer_t *peer, uint64_t incarnation)
     akini_stream_t *stream = &peer->stream;
     if (incarnation == stream->incarnation)
         return incarnation != 0;
-    if (incarnation == 0 || incarnation == peer->retired ||
+    if (incarnation == 0 || incarnation <= peer->retired ||
         incarnation < stream->incarnation)
         return 0;
     if (peer->state == AKINI_PEER_UP) {
@@ -197,10 +201,10 @@ ucs_status_t akini_message_arrived(void *arg, const void *header,
         return UCS_OK;
     akini_peer_t *peer = &net->peers[frame.from];
     if (!stream_admit(peer, frame.from_incarnation)) {
-        AKIN_LOG(NET, DEBUG, "rank %u: a late message of a lost process",
-                 (unsigned)frame.from);
+        akini_net_drop_late(net, &frame);
         return UCS_OK;
     }
+    peer->watch.is_heard = 1;
     if (frame.length != bytes || bytes > net->max_message_bytes) {
         akini_net_drop(net, "a message of a wrong length", frame.from);
         stream_fail(peer);
@@ -236,6 +240,21 @@ ucs_status_t akini_message_arrived(void *arg, const void *header,
     return UCS_OK;
 }
 
+/* A message of the net itself. */
+static void signal_take(akini_peer_t *peer, const akini_frame_t *frame)
+{
+    akin_net_t *net = peer->net;
+    if (frame->type == AKINI_FRAME_HEARTBEAT) {
+        net->stats.heartbeats_received++;
+        net->pulse.is_called = 1;
+    } else if (frame->type == AKINI_FRAME_GOODBYE &&
+               peer->incarnation == frame->from_incarnation) {
+        akini_peer_fail(peer, AKIN_ERR_CANCELED);
+        /* UCX may have seen the end of the connection first. */
+        peer->loss = AKIN_ERR_CANCELED;
+    }
+}
+
 int akini_messages_dispatch(akin_net_t *net)
 {
     int n = 0;
@@ -248,14 +267,9 @@ int akini_messages_dispatch(akin_net_t *net)
             continue;
         }
         if (item->frame.type > AKINI_FRAME_LAST_USER) {
-            akini_peer_t *peer = &net->peers[item->rank];
-            if (item->frame.type == AKINI_FRAME_GOODBYE &&
-                peer->incarnation == item->frame.from_incarnation) {
-                akini_peer_fail(peer, AKIN_ERR_CANCELED);
-                /* UCX may have seen the end of the connection first. */
-                peer->loss = AKIN_ERR_CANCELED;
-            }
+            signal_take(&net->peers[item->rank], &item->frame);
         } else {
+            net->n_visible++;
             net->stats.messages_received++;
             net->stats.bytes_received += item->frame.length;
             net->events.message(net->events.arg, item->rank, item->frame.type,

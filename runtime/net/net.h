@@ -113,16 +113,19 @@ void akin_net_drop_peer(akin_net_t *net, uint32_t rank);
  * which this rank itself made no progress counts as no more than one interval,
  * so that a rank that was stopped or busy blames nobody. Until its first
  * message after this call a peer has ten times as long: it may begin later.
- * Heartbeats are sent and looked at inside akin_net_wait() and
- * akin_net_poll(), which wake up for them by themselves; one is left out where
- * another message has gone to the peer in the interval. The peer has to watch
- * this rank as well.
+ * Heartbeats are sent and looked at inside akin_net_wait(), which wakes up for
+ * them by itself, and akin_net_poll(); one is left out where another message
+ * has gone to the peer in the interval, so up to two and a half intervals may
+ * lie between two signs of a healthy peer. The peer has to watch this rank as
+ * well. The watch ends with the peer's loss; a peer that is added anew is not
+ * watched. A further call sets other times and begins anew.
  *
  * \param[in] interval_ns  > 0
- * \param[in] timeout_ns   above interval_ns
- * eturn AKIN_OK
- * eturn AKIN_ERR_PEER: no such peer, or it is lost.
- * eturn AKIN_ERR_INVALID
+ * \param[in] timeout_ns   above interval_ns, sensibly at least four of them; a
+ *                         loss is noticed up to one interval later.
+ * \return AKIN_OK
+ * \return AKIN_ERR_PEER: no such peer, or it is lost.
+ * \return AKIN_ERR_INVALID: times out of range.
  */
 akin_status_t akin_net_watch_peer(akin_net_t *net, uint32_t rank,
                                   int64_t interval_ns,
@@ -197,12 +200,14 @@ int akin_net_poll(akin_net_t *net);
 void akin_net_watch(akin_net_t *net, int fd);
 
 /**
- * Sleep until there was progress, akin_net_wake() was called, the descriptor
- * that is watched has something or the deadline passed. Uses no CPU while
+ * Sleep until something happened that the caller can see (a message, the end of
+ * a read or the loss of a peer was told, a message has left UCX, a late one was
+ * dropped), akin_net_wake() was called, the descriptor that is watched has
+ * something or the deadline passed. Heartbeats do not end it. Uses no CPU while
  * nothing happens.
  *
  * \param[in] deadline_ns  akin_clock_now_ns() time; INT64_MAX: none.
- * \return AKIN_OK: progress, wake-up or the descriptor.
+ * \return AKIN_OK: one of these; there may be nothing for the caller to do.
  * \return AKIN_ERR_TIMEOUT
  * \return AKIN_ERR_UCX, AKIN_ERR_IO: the worker is broken.
  */

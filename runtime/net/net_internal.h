@@ -47,6 +47,18 @@ typedef struct akini_stream {
     size_t n_held;
 } akini_stream_t;
 
+/** What is expected of a peer, and what it is given, as a sign of life. */
+typedef struct akini_watch {
+    int64_t interval_ns; /* 0: the peer is not watched */
+    int64_t timeout_ns;
+    int64_t silent_ns;   /* own time without a sign, up to the last look */
+    int64_t unbeaten_ns; /* since the peer was last due for a heartbeat */
+    uint64_t sequence;   /* of the next message to it at that time */
+    int has_begun;       /* it has given a sign since it is watched */
+    int is_heard;        /* it has given one since the last look */
+    uint32_t n_unsent;   /* heartbeats that UCX still holds */
+} akini_watch_t;
+
 typedef enum akini_peer_state {
     AKINI_PEER_NONE,   /* never added, or its loss was told */
     AKINI_PEER_UP,     /* usable */
@@ -63,7 +75,7 @@ typedef struct akini_peer {
     ucp_ep_h endpoint;
     ucp_rkey_h rkey; /* NULL: no slab */
     uint64_t incarnation;
-    uint64_t retired; /* the life that was lost last; 0: none */
+    uint64_t retired; /* this life and those before it are over; 0: none */
     uint64_t slab_address;
     uint64_t slab_bytes;
     int one_sided;
@@ -74,6 +86,7 @@ typedef struct akini_peer {
     uint64_t unsent_bytes;  /* payload in `sends` */
     uint64_t n_reads;       /* reads of it not yet told as done */
     akini_stream_t stream;
+    akini_watch_t watch;
 } akini_peer_t;
 
 typedef enum akini_read_state {
@@ -97,6 +110,15 @@ typedef struct akini_read {
     void *arg;
 } akini_read_t;
 
+/** When the peers that are watched are looked at, all in one go. */
+typedef struct akini_pulse {
+    uint32_t n_watched;
+    int64_t interval_ns; /* the shortest one of all watches */
+    int64_t looked_ns;   /* time of the last look */
+    int64_t due_ns;      /* of the next one; INT64_MAX: none */
+    int is_called;       /* a heartbeat has come since */
+} akini_pulse_t;
+
 struct akin_net {
     uint32_t rank;
     uint32_t n_ranks;
@@ -112,10 +134,12 @@ struct akin_net {
     void *slab;
     size_t slab_bytes;
     akini_peer_t *peers; /* [n_ranks] */
+    akini_pulse_t pulse;
     uint32_t n_closing;
     uint32_t n_flushing;    /* in destroy: flushes under way */
     int dispatching;        /* inside wait or poll already */
     int closing_down;       /* inside destroy: nothing is told any more */
+    uint64_t n_visible;     /* events that the owner can see */
     akini_item_t *ready;    /* messages to deliver */
     akini_item_t *requests; /* read requests to answer */
     akini_item_t *adrift;   /* of lost peers, still held by UCX */
@@ -179,6 +203,8 @@ int akini_peers_settle(akin_net_t *net);
 
 /** Count and, the first times, log something that does not belong here. */
 void akini_net_drop(akin_net_t *net, const char *reason, uint32_t from);
+/** Count what a life that is over has sent, or what was meant for one. */
+void akini_net_drop_late(akin_net_t *net, const akini_frame_t *frame);
 /** The common checks of an incoming frame; logs what it refuses. */
 akin_status_t akini_net_accept(akin_net_t *net, const void *header,
                                size_t header_bytes,
@@ -202,8 +228,18 @@ ucs_status_t akini_read_data_arrived(void *arg, const void *header,
 void akini_stream_reset(akini_peer_t *peer, uint64_t incarnation);
 /** Pass on what is in order now. */
 void akini_stream_advance(akini_peer_t *peer);
-akin_status_t akini_message_goodbye(akini_peer_t *peer) AKIN_MUST_CHECK;
+/** Send a message of the net itself, which takes its place in the order. */
+akin_status_t akini_message_signal(akini_peer_t *peer,
+                                   uint16_t type) AKIN_MUST_CHECK;
 int akini_messages_dispatch(akin_net_t *net);
+
+/** No heartbeats to a peer that is lost, and none from it. */
+void akini_watch_end(akini_peer_t *peer);
+/**
+ * Look at the peers that are watched, if it is time: one wake-up serves all of
+ * them. A silent one fails, the others are sent what is due to them.
+ */
+void akini_heartbeats_run(akin_net_t *net, int64_t now_ns);
 
 /** End the reads of a lost peer that UCX does not write for. */
 void akini_reads_abandon(akini_peer_t *peer);

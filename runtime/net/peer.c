@@ -87,7 +87,7 @@ akin_status_t akin_net_add_peer(akin_net_t *net, uint32_t rank,
         return akin_error_set(err, AKIN_ERR_BUSY,
                               "rank %u is being closed; add it after peer_lost",
                               (unsigned)rank);
-    if (id.incarnation == peer->retired ||
+    if (id.incarnation <= peer->retired ||
         id.incarnation < peer->stream.incarnation)
         return akin_error_set(err, AKIN_ERR_PEER,
                               "rank %u: the identity is that of a lost process",
@@ -103,6 +103,7 @@ akin_status_t akin_net_add_peer(akin_net_t *net, uint32_t rank,
     peer->unsent_bytes = 0;
     peer->close_posted = 0;
     peer->close_done = 0;
+    peer->watch = (akini_watch_t){0};
     /* It may have spoken before it was added: that stream goes on. */
     if (peer->stream.incarnation != id.incarnation)
         akini_stream_reset(peer, id.incarnation);
@@ -113,6 +114,11 @@ akin_status_t akin_net_add_peer(akin_net_t *net, uint32_t rank,
 int akin_net_has_peer(const akin_net_t *net, uint32_t rank)
 {
     return rank < net->n_ranks && net->peers[rank].state == AKINI_PEER_UP;
+}
+
+uint64_t akin_net_peer_incarnation(const akin_net_t *net, uint32_t rank)
+{
+    return akin_net_has_peer(net, rank) ? net->peers[rank].incarnation : 0;
 }
 
 void akin_net_drop_peer(akin_net_t *net, uint32_t rank)
@@ -129,6 +135,7 @@ void akini_peer_fail(akini_peer_t *peer, akin_status_t status)
     peer->state = AKINI_PEER_CLOSING;
     peer->loss = status;
     peer->retired = peer->incarnation;
+    akini_watch_end(peer);
     net->n_closing++;
     /* UCX still holds these; their callbacks free them. */
     while (peer->sends != NULL)
@@ -148,8 +155,13 @@ static void sent(void *request, ucs_status_t status, void *arg)
     akini_peer_t *peer = &net->peers[item->rank];
     ucp_request_free(request);
     int adrift = item->list == &net->adrift;
-    if (item->list == &peer->sends)
+    if (item->list == &peer->sends) {
         peer->unsent_bytes -= item->frame.length;
+        if (item->frame.type == AKINI_FRAME_HEARTBEAT)
+            peer->watch.n_unsent--;
+        else
+            net->n_visible++;
+    }
     akini_item_put(item);
     /* What was accepted has to arrive, or else the peer is lost. */
     if (status != UCS_OK && !adrift) {
@@ -177,6 +189,7 @@ akin_status_t akini_peer_post(akini_peer_t *peer, akini_item_t *item,
         akini_item_enlist(item, list);
         if (list == &peer->sends)
             peer->unsent_bytes += bytes;
+        peer->watch.n_unsent += item->frame.type == AKINI_FRAME_HEARTBEAT;
         return AKIN_OK;
     }
     ucs_status_t s = UCS_PTR_STATUS(request);
@@ -234,6 +247,7 @@ int akini_peers_settle(akin_net_t *net)
         peer->incarnation = 0;
         peer->state = AKINI_PEER_NONE;
         net->n_closing--;
+        net->n_visible++;
         n++;
         if (!net->closing_down && net->events.peer_lost != NULL)
             net->events.peer_lost(net->events.arg, r, peer->loss);

@@ -32,6 +32,8 @@ int akin_net_poll(akin_net_t *net)
     n += akini_messages_dispatch(net);
     n += akini_reads_answer(net);
     n += akini_reads_dispatch(net);
+    if (net->pulse.n_watched > 0 && !net->closing_down)
+        akini_heartbeats_run(net, akin_clock_now_ns());
     n += akini_peers_settle(net);
     net->dispatching = 0;
     return n;
@@ -41,6 +43,8 @@ int akin_net_poll(akin_net_t *net)
  * akin_net_wake() or the descriptor that is watched, negative on failure. */
 static int sleep_until(akin_net_t *net, int64_t deadline_ns)
 {
+    if (net->pulse.n_watched > 0 && deadline_ns > net->pulse.due_ns)
+        deadline_ns = net->pulse.due_ns;
     int64_t left = INT64_MAX;
     if (deadline_ns != INT64_MAX) {
         left = deadline_ns - akin_clock_now_ns();
@@ -66,9 +70,18 @@ static int sleep_until(akin_net_t *net, int64_t deadline_ns)
 
 akin_status_t akin_net_wait(akin_net_t *net, int64_t deadline_ns)
 {
+    const uint64_t seen = net->n_visible;
+    int awakened = 0, has_slept = 0;
     for (;;) {
-        if (akin_net_poll(net) != 0)
+        int some = akin_net_poll(net);
+        /* Heartbeats and what UCX does for itself are nobody's business. */
+        if (awakened > 0 || net->n_visible != seen)
             return AKIN_OK;
+        if ((some != 0 || has_slept) && deadline_ns != INT64_MAX &&
+            akin_clock_now_ns() >= deadline_ns)
+            return AKIN_ERR_TIMEOUT;
+        if (some != 0)
+            continue;
         /* Armed only when nothing has come since the poll, so that no event
          * slips in between. */
         ucs_status_t s = ucp_worker_arm(net->worker);
@@ -78,16 +91,12 @@ akin_status_t akin_net_wait(akin_net_t *net, int64_t deadline_ns)
             AKIN_LOG(NET, ERROR, "ucp_worker_arm: %s", ucs_status_string(s));
             return AKIN_ERR_UCX;
         }
-        int awakened = sleep_until(net, deadline_ns);
+        awakened = sleep_until(net, deadline_ns);
         if (awakened < 0) {
             AKIN_LOG(NET, ERROR, "ppoll: %s", strerror(errno));
             return AKIN_ERR_IO;
         }
-        int some = akin_net_poll(net);
-        if (awakened > 0 || some != 0)
-            return AKIN_OK;
-        if (deadline_ns != INT64_MAX && akin_clock_now_ns() >= deadline_ns)
-            return AKIN_ERR_TIMEOUT;
+        has_slept = 1;
     }
 }
 

@@ -210,10 +210,9 @@ akin_status_t akin_net_read(akin_net_t *net, uint32_t rank, uint64_t offset,
         return AKIN_ERR_NOMEM;
     akin_status_t status = peer->one_sided ? start_get(peer, read, offset)
                                            : start_request(peer, read, offset);
-    if (status == AKIN_OK && peer->one_sided)
-        net->stats.reads_one_sided++;
-    else if (status == AKIN_OK)
-        net->stats.reads_rendezvous++;
+    uint64_t *count_p = peer->one_sided ? &net->stats.reads_one_sided
+                                        : &net->stats.reads_rendezvous;
+    *count_p += status == AKIN_OK;
     return status;
 }
 
@@ -238,6 +237,8 @@ ucs_status_t akini_read_request_arrived(void *arg, const void *header,
                        frame.from);
         return UCS_OK;
     }
+    if (net->peers[frame.from].incarnation == frame.from_incarnation)
+        net->peers[frame.from].watch.is_heard = 1;
     item->frame = frame;
     akini_item_enlist(item, &net->requests);
     net->n_requests++;
@@ -281,16 +282,21 @@ int akini_reads_answer(akin_net_t *net)
     {
         akini_peer_t *peer = &net->peers[item->rank];
         uint64_t incarnation = item->frame.from_incarnation;
+        int is_present =
+            peer->state == AKINI_PEER_UP && incarnation == peer->incarnation;
         /* A reader may ask before this rank has added it. */
-        if (peer->state == AKINI_PEER_NONE && incarnation != peer->retired)
+        if (!is_present && incarnation > peer->retired &&
+            incarnation > peer->incarnation)
             continue;
         akini_item_unlist(item);
         net->n_requests--;
         n++;
-        if (peer->state == AKINI_PEER_UP && peer->incarnation == incarnation)
+        if (is_present) {
             answer(peer, item);
-        else
-            akini_item_put(item);
+            continue;
+        }
+        akini_net_drop_late(net, &item->frame);
+        akini_item_put(item);
     }
     return n;
 }
@@ -306,6 +312,10 @@ ucs_status_t akini_read_data_arrived(void *arg, const void *header,
     if (akini_net_accept(net, header, header_bytes, &frame) != AKIN_OK)
         return UCS_OK;
     akini_peer_t *peer = &net->peers[frame.from];
+    if (frame.from_incarnation <= peer->retired) {
+        akini_net_drop_late(net, &frame);
+        return UCS_OK;
+    }
     akini_read_t *read = read_find(net, frame.sequence);
     if (read == NULL || read->state != AKINI_READ_WAITING ||
         read->rank != frame.from || frame.type != AKINI_FRAME_READ_DATA ||
@@ -313,6 +323,7 @@ ucs_status_t akini_read_data_arrived(void *arg, const void *header,
         akini_net_drop(net, "an answer to no read", frame.from);
         return UCS_OK;
     }
+    peer->watch.is_heard = 1;
     if (frame.status != AKIN_OK) {
         read_finish(read, AKIN_ERR_RANGE);
         return UCS_OK;
@@ -366,6 +377,7 @@ int akini_reads_dispatch(akin_net_t *net)
         akin_status_t status = read->status;
         read_destroy(read);
         n++;
+        net->n_visible++;
         done(arg, status);
     }
     return n;

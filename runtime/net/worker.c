@@ -32,6 +32,19 @@ void akini_net_drop(akin_net_t *net, const char *reason, uint32_t from)
                  : "");
 }
 
+void akini_net_drop_late(akin_net_t *net, const akini_frame_t *frame)
+{
+    AKIN_LOG(NET, DEBUG, "rank %u: a late frame %s a process that is over",
+             (unsigned)frame->from,
+             frame->to_incarnation != net->incarnation ? "for" : "of");
+    /* Signals carry nothing that could be missed. */
+    if (frame->type == AKINI_FRAME_HEARTBEAT ||
+        frame->type == AKINI_FRAME_GOODBYE)
+        return;
+    net->stats.messages_late++;
+    net->n_visible++;
+}
+
 akin_status_t akini_net_accept(akin_net_t *net, const void *header,
                                size_t header_bytes, akini_frame_t *frame_p)
 {
@@ -46,20 +59,10 @@ akin_status_t akini_net_accept(akin_net_t *net, const void *header,
         return AKIN_ERR_RANGE;
     }
     if (frame_p->to_incarnation != net->incarnation) {
-        AKIN_LOG(NET, DEBUG, "rank %u: a late frame for a lost process",
-                 (unsigned)frame_p->from);
+        akini_net_drop_late(net, frame_p);
         return AKIN_ERR_PEER;
     }
     return AKIN_OK;
-}
-
-/* Real time in nanoseconds: a later life of a rank, which its supervisor
- * starts on the same host, has a greater number. */
-static uint64_t incarnation_now(void)
-{
-    struct timespec t;
-    clock_gettime(CLOCK_REALTIME, &t);
-    return (uint64_t)t.tv_sec * (uint64_t)AKIN_NS_PER_S + (uint64_t)t.tv_nsec;
 }
 
 static akin_status_t ucx_failed(akin_error_t *err, const char *call,
@@ -218,7 +221,11 @@ akin_status_t akin_net_create(const akin_net_params_t *params,
                                  ? params->max_message_bytes
                                  : DEFAULT_MAX_MESSAGE_BYTES;
     net->events = params->events;
-    net->incarnation = incarnation_now();
+    /* A later life of a rank, which its supervisor starts on the same host, has
+     * a greater number: unlike the time of day, this clock is never set back.
+     */
+    net->incarnation = (uint64_t)akin_clock_now_ns();
+    net->pulse.due_ns = INT64_MAX;
     net->wake_fd = -1;
     akin_status_t status = AKIN_OK;
     net->peers = calloc(net->n_ranks, sizeof(*net->peers));
@@ -273,7 +280,7 @@ static void say_goodbye(akin_net_t *net)
     for (uint32_t r = 0; r < net->n_ranks; r++) {
         akini_peer_t *peer = &net->peers[r];
         if (peer->state != AKINI_PEER_UP ||
-            akini_message_goodbye(peer) != AKIN_OK)
+            akini_message_signal(peer, AKINI_FRAME_GOODBYE) != AKIN_OK)
             continue;
         ucs_status_ptr_t request = ucp_ep_flush_nbx(peer->endpoint, &param);
         net->n_flushing += (uint32_t)UCS_PTR_IS_PTR(request);

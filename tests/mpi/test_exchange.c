@@ -151,8 +151,11 @@ static void run(const job_t *job, akin_ep_exchange_t *e)
         swaps(e, N_SWAPS);
     } else {
         swaps(e, SWAPS_BEFORE);
-        if (job->killed && e->rank == VICTIM)
+        if (job->killed && e->rank == VICTIM) {
+            CHECK_FATAL(akin_supervised_arm(&(akin_supervised_terms_t){0}, NULL,
+                                            0) == AKIN_OK);
             raise(SIGKILL);
+        }
         if (e->rank != VICTIM)
             lose(e);
     }
@@ -160,9 +163,12 @@ static void run(const job_t *job, akin_ep_exchange_t *e)
     free(pieces[1]);
 }
 
-static int rank_main(void *arg)
+static int rank_main(void *arg, const akin_supervisor_life_t *life)
 {
     const job_t *job = arg;
+    /* What is lost stays lost here. */
+    if (life->number > 0)
+        return 0;
     akin_error_t err = {{0}};
     akin_boot_t *boot = fixture_boot();
     akin_boot_group_t *group = NULL;
@@ -212,7 +218,7 @@ int main(int argc, char **argv)
     CHECK_FATAL(akin_boot_launch_rank(&job.rank, &size) == AKIN_OK);
     CHECK_FATAL(size > VICTIM);
     if (!job.killed)
-        return rank_main(&job);
+        return rank_main(&job, &(akin_supervisor_life_t){0});
     /* The launcher is not to see the death. */
     const akin_supervisor_params_t params = {
         .rank_main = rank_main,

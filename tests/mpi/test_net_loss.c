@@ -169,7 +169,11 @@ static void lose(const job_t *job, state_t *state, slot_t *slots)
     int64_t limit_ns = akin_clock_now_ns() + FIXTURE_LIMIT_NS;
     int told = 0;
     int64_t give_up_ns = INT64_MAX;
-    const int64_t late_ns = limit_ns - FIXTURE_LIMIT_NS / 2;
+    /* The other survivor may stop it before this one has read enough: then
+     * nothing more comes. */
+    int64_t late_ns = INT64_MAX;
+    if (job->stopped && job->rank != 0)
+        late_ns = limit_ns - FIXTURE_LIMIT_NS / 2;
     while (state->n_lost == 0 && akin_clock_now_ns() < limit_ns) {
         if (!told && state->ok >= READS_BEFORE) {
             if (job->rank == 0)
@@ -178,23 +182,19 @@ static void lose(const job_t *job, state_t *state, slot_t *slots)
             if (job->stopped)
                 give_up_ns = akin_clock_now_ns() + AKIN_NS_PER_S;
         }
-        /* The other survivor may have stopped it before this one had read
-         * enough: then nothing more comes. */
-        if (!told && job->stopped && job->rank != 0 &&
-            akin_clock_now_ns() >= late_ns) {
-            told = 1;
-            give_up_ns = akin_clock_now_ns();
-        }
         if (!told || !job->idle)
             keep_reading(state, slots);
         int64_t until_ns = told ? give_up_ns : late_ns;
-        if (until_ns > limit_ns || until_ns <= akin_clock_now_ns())
+        if (akin_clock_now_ns() >= until_ns) {
+            /* What missed heartbeats would lead to. */
+            akin_net_drop_peer(net, VICTIM);
+            told = 1;
+            give_up_ns = INT64_MAX;
+        }
+        if (until_ns > limit_ns)
             until_ns = limit_ns;
         akin_status_t status = akin_net_wait(net, until_ns);
         CHECK_FATAL(status == AKIN_OK || status == AKIN_ERR_TIMEOUT);
-        /* What missed heartbeats would lead to. */
-        if (akin_clock_now_ns() >= give_up_ns)
-            akin_net_drop_peer(net, VICTIM);
     }
     CHECK_FATAL(state->n_lost == 1);
     CHECK(state->loss == AKIN_ERR_PEER);
@@ -241,9 +241,8 @@ static void survivor(const job_t *job, state_t *state)
         WAIT_FOR(net, !akin_net_has_peer(net, VICTIM));
 }
 
-static int first_life(void *arg)
+static int first_life(const job_t *job)
 {
-    job_t *job = arg;
     akin_boot_t *boot = fixture_boot();
     if (job->tcp)
         setenv("UCX_TLS", "tcp", 1);
@@ -270,17 +269,22 @@ static int first_life(void *arg)
         if (r != job->rank)
             CHECK(akin_net_send(net, r, TYPE_WELCOME, NULL, 0) == AKIN_OK);
     WAIT_FOR(net, state.n_welcome == job->size - 1);
-    if (job->rank == VICTIM)
+    if (job->rank == VICTIM) {
+        const akin_supervised_terms_t terms = {
+            .max_lives = 1,
+            .window_ns = 600 * AKIN_NS_PER_S,
+        };
+        CHECK_FATAL(akin_supervised_arm(&terms, NULL, 0) == AKIN_OK);
         WAIT_FOR(net, 0);
-    else
+    } else {
         survivor(job, &state);
+    }
     akin_net_destroy(net);
     return fixture_failures != 0;
 }
 
-static int second_life(void *arg)
+static int second_life(const job_t *job)
 {
-    const job_t *job = arg;
     akin_error_t err = {{0}};
     fixture_rank = job->rank;
     if (job->tcp)
@@ -316,6 +320,12 @@ static int second_life(void *arg)
     return fixture_failures != 0;
 }
 
+static int rank_main(void *arg, const akin_supervisor_life_t *life)
+{
+    CHECK_FATAL(life->number <= 1 && !life->is_last);
+    return life->number == 0 ? first_life(arg) : second_life(arg);
+}
+
 int main(int argc, char **argv)
 {
     job_t job = {.folder = "", .rank = 0, .size = 0};
@@ -331,18 +341,15 @@ int main(int argc, char **argv)
     snprintf(job.folder, sizeof(job.folder), "/tmp/akin-net-loss-%ld",
              (long)getppid());
     mkdir(job.folder, 0700);
-    akin_supervisor_params_t params = {
-        .rank_main = first_life,
+    const akin_supervisor_params_t params = {
+        .rank_main = rank_main,
         .arg = &job,
         .rank = (int)job.rank,
         .role = "test",
         .pass_exit_code = job.rank != VICTIM,
     };
     int code = akin_supervisor_run(&params);
-    if (job.rank == VICTIM && code == 0) {
-        params.rank_main = second_life;
-        params.pass_exit_code = 1;
-        code = akin_supervisor_run(&params);
+    if (job.rank == VICTIM) {
         for (uint32_t r = 0; r < VICTIM; r++) {
             char path[96];
             path_of(&job, r, path, sizeof(path));

@@ -73,7 +73,8 @@ static akin_status_t make_ticket(const akini_self_t *self, void **data_p,
     char *placements = NULL;
     *data_p = NULL;
     *bytes_p = 0;
-    if (self->place.role == AKIN_JOB_ROUTER || self->life->number > 0)
+    if (self->place.role == AKIN_JOB_ROUTER || self->life->number > 0 ||
+        self->router_identity == NULL)
         return AKIN_OK;
     if (self->ep.placements.n_decode > 0 ||
         self->ep.placements.prefill.holders != NULL) {
@@ -109,7 +110,7 @@ static akin_status_t arm(akini_self_t *self)
 {
     const akin_job_t *job = &self->job;
     const int is_router = self->place.role == AKIN_JOB_ROUTER;
-    const akin_supervised_terms_t terms = {
+    akin_supervised_terms_t terms = {
         .max_lives = max_lives(job),
         .window_ns = job->respawn_window_ns,
         .first_delay_ns = FIRST_DELAY_NS,
@@ -117,6 +118,8 @@ static akin_status_t arm(akini_self_t *self)
         .stall_ns = is_router ? 0 : 2 * job->heartbeat_timeout_ns,
         .start_timeout_ns = job->start_timeout_ns,
     };
+    (void)snprintf(terms.role, sizeof(terms.role), "%s",
+                   akin_job_role_name(self->place.role));
     void *ticket;
     size_t bytes;
     akin_status_t status = make_ticket(self, &ticket, &bytes);
@@ -173,6 +176,9 @@ static akin_status_t serve(akini_self_t *self, akini_worker_wait_t *wait)
         akini_worker_wait_begin(wait, &self->worker);
         status = akini_rank_wait(self, wait);
     }
+    /* Its supervisor is to know it by its role. */
+    if (status == AKIN_OK)
+        status = arm(self);
     return status == AKIN_OK ? run_worker(self) : status;
 }
 

@@ -74,6 +74,17 @@ uint64_t akin_histogram_count(const akin_histogram_t *histogram)
     return histogram->n;
 }
 
+uint64_t akin_histogram_count_to(const akin_histogram_t *histogram,
+                                 int64_t value)
+{
+    uint64_t n = 0;
+    if (value < 0)
+        return 0;
+    for (unsigned i = 0; i <= bucket_of(value); i++)
+        n += histogram->buckets[i];
+    return n;
+}
+
 double akin_histogram_mean(const akin_histogram_t *histogram)
 {
     return histogram->mean;

@@ -40,6 +40,11 @@ void akin_histogram_add(akin_histogram_t *histogram, int64_t value);
 /** Samples added. */
 uint64_t akin_histogram_count(const akin_histogram_t *histogram);
 
+/** Samples at or below a value, by the buckets: some that are above it by less
+ * than 1/128 of it count as well. Never less than before. */
+uint64_t akin_histogram_count_to(const akin_histogram_t *histogram,
+                                 int64_t value);
+
 /** Mean; 0 without samples. */
 double akin_histogram_mean(const akin_histogram_t *histogram);
 

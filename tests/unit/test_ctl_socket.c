@@ -119,10 +119,9 @@ static void no_runtime(void)
         akin_error_t err = {{0}};
         (void)setenv("XDG_RUNTIME_DIR", values[i], 1);
         /* Whatever lies in /tmp here: it is what is spoken of. */
-        if (akin_ctl_socket_auto(&path, &err) == AKIN_OK)
-            CU_ASSERT_EQUAL(strncmp(path.text, expected, strlen(expected)), 0)
-        else
-            CU_ASSERT_PTR_NOT_NULL(strstr(err.text, "/tmp/akin-"))
+        const char *text =
+            akin_ctl_socket_auto(&path, &err) == AKIN_OK ? path.text : err.text;
+        CU_ASSERT_EQUAL(strncmp(text, expected, strlen(expected) - 1), 0);
     }
 }
 

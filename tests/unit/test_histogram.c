@@ -29,6 +29,28 @@ static int64_t sample(uint64_t seed, uint64_t i)
     return (int64_t)pow(10.0, 9.0 * akin_rng_uniform(seed, 0, i));
 }
 
+static size_t n_to(const int64_t *sorted, size_t n, double value)
+{
+    size_t at = 0;
+    while (at < n && (double)sorted[at] <= value)
+        at++;
+    return at;
+}
+
+/* Exact below 256; above, never fewer, and none that are 1/128 above. */
+static void check_counts(const akin_histogram_t *h, const int64_t *sorted,
+                         size_t n)
+{
+    static const int64_t values[] = {
+        -1, 0, 1, 7, 255, 1000, 123456, 1000000, 99999999, INT64_MAX};
+    for (size_t i = 0; i < sizeof(values) / sizeof(values[0]); i++) {
+        const double v = (double)values[i];
+        const uint64_t got = akin_histogram_count_to(h, values[i]);
+        CU_ASSERT(got >= n_to(sorted, n, v));
+        CU_ASSERT(got <= n_to(sorted, n, v < 256 ? v : v * (1 + 1.0 / 128)));
+    }
+}
+
 static void check(uint64_t seed, size_t n, double error)
 {
     static const double percents[] = {0,  0.1, 1,  10,   25,    50, 75,
@@ -53,6 +75,7 @@ static void check(uint64_t seed, size_t n, double error)
     double deviation = sqrt(squares / (double)n);
     qsort(all, n, sizeof(*all), compare);
     CU_ASSERT_EQUAL(akin_histogram_count(h), n);
+    check_counts(h, all, n);
     CU_ASSERT_DOUBLE_EQUAL(akin_histogram_mean(h), mean, mean * 1e-12);
     CU_ASSERT_DOUBLE_EQUAL(akin_histogram_std(h), deviation, deviation * 1e-9);
     for (size_t i = 0; i < sizeof(percents) / sizeof(percents[0]); i++) {

@@ -330,8 +330,11 @@ uint32_t akin_kv_cache_forget(akin_kv_cache_t *cache, const uint32_t *tokens,
         if (!akini_kv_prefix_index_is_marked(&cache->index, slot))
             continue;
         n++;
-        if (cache->slots[slot].refs > 0) {
+        akini_kv_slot_t *s = &cache->slots[slot];
+        if (s->refs > 0) {
             akini_kv_prefix_index_disown(&cache->index, slot);
+            akin_kv_header(akin_kv_slot(&cache->view, slot))->generation =
+                ++s->generation;
         } else {
             list_remove(cache, slot);
             release_slot(cache, slot);

@@ -138,7 +138,8 @@ akin_status_t akin_kv_cache_adopt(akin_kv_cache_t *cache, uint32_t slot,
  * all that builds on the first of them, because their content is in doubt.
  * Blocks that are referenced stay with their holders as private ones, and what
  * is sealed after them does not become a part of the index; the others are
- * free, and their generation moves on. O(slots).
+ * free. The generation of all of them moves on, so that no reader to whom they
+ * were promised takes them. O(slots).
  *
  * \param[in] tokens, n_tokens  a prompt.
  * \return blocks dropped, referenced ones included.

@@ -13,6 +13,9 @@
 /* Steps after which the router is told which experts were chosen. */
 #define COUNTS_STEPS 32u
 
+/* How long a rank that ends waits for reads that it has given up. */
+#define LAST_READ_NS (250 * AKIN_NS_PER_MS)
+
 static void send_transferred(akin_worker_t *w, uint64_t id,
                              const akin_kv_transfer_result_t *result,
                              uint32_t n_shared)
@@ -89,7 +92,10 @@ static void take_request(akin_worker_t *w, const void *payload, size_t bytes)
     akin_message_decode_t m;
     akin_status_t status = akin_message_unpack_decode(payload, bytes, &m);
     if (status != AKIN_OK) {
-        akin_worker_refuse(AKIN_ROUTER_RANK, AKIN_MESSAGE_DECODE, status);
+        /* Nobody knows whose it was: its request goes on with another worker
+         * only when this one is lost. */
+        akin_worker_fail(w, status, "a DECODE cannot be read: %s",
+                         akin_status_string(status));
         return;
     }
     akini_sequence_t *s;
@@ -234,10 +240,33 @@ static int64_t expire(akin_worker_t *w, int64_t now_ns)
     return akin_kv_transfers_expire(d->transfers, now_ns);
 }
 
+/* What runs no longer matters to anybody; the engine has none of it. */
+static void drop_all(akin_worker_t *w)
+{
+    akini_decode_t *d = w->state;
+    akini_sequence_t *s, *next;
+    HASH_ITER(hh, d->by_id, s, next)
+    {
+        s->canceled = 1;
+        if (s->has_transfer)
+            akin_kv_transfers_cancel(d->transfers, s->transfer);
+        else
+            akini_sequence_forget(w, s);
+    }
+}
+
+/* Without requests only a read that was given up holds slots, for a while. */
 static void stats(akin_worker_t *w, akin_message_stats_t *m)
 {
-    (void)w;
-    (void)m;
+    const int64_t until_ns = akin_clock_now_ns() + LAST_READ_NS;
+    akin_kv_cache_stats_t cache;
+    drop_all(w);
+    akin_kv_cache_stats(w->cache, &cache);
+    while (cache.n_referenced > 0 && akin_clock_now_ns() < until_ns) {
+        akin_worker_wait(w, until_ns);
+        akin_kv_cache_stats(w->cache, &cache);
+    }
+    m->pinned_blocks = cache.n_referenced;
 }
 
 static const akin_worker_role_t role = {
@@ -265,15 +294,7 @@ akin_status_t akin_decode_run(akin_worker_t *worker)
     worker->role = &role;
     worker->state = &state;
     status = akin_worker_run(worker);
-    akini_sequence_t *s, *next;
-    HASH_ITER(hh, state.by_id, s, next)
-    {
-        s->canceled = 1;
-        if (s->has_transfer)
-            akin_kv_transfers_cancel(state.transfers, s->transfer);
-        else
-            akini_sequence_forget(worker, s);
-    }
+    drop_all(worker);
     akin_kv_transfers_destroy(state.transfers);
     free(state.out);
     return status;

@@ -1,84 +1,16 @@
 /* Prefill: computes prompts in chunks and keeps their blocks until a decode
  * worker has read them. */
-#include "roles/worker.h"
+#include "roles/prefill_state.h"
 
 #include "base/clock.h"
 #include "base/log.h"
 
 #include <stdlib.h>
 #include <string.h>
-#include <uthash.h>
 #include <utlist.h>
 
 /* How long a prompt lets others pass that need fewer slots. */
 #define PATIENCE_NS AKIN_NS_PER_S
-
-typedef enum prompt_state {
-    PROMPT_WAITING, /* has no slots yet */
-    PROMPT_RUNNING, /* is being computed */
-    PROMPT_PINNED   /* computed; blocks are kept under a lease */
-} prompt_state_t;
-
-typedef struct prompt {
-    uint64_t id;
-    akin_message_prefill_t request; /* its tokens are the prompt's own */
-    prompt_state_t state;
-    uint32_t *slots; /* [n_blocks] */
-    uint32_t n_blocks;
-    uint32_t n_cached; /* blocks found in the cache */
-    uint32_t n_done;   /* tokens computed or cached */
-    uint32_t n_sealed; /* blocks sealed or cached */
-    uint64_t chain;    /* hash of the last sealed block */
-    uint32_t in_job;   /* tokens that the engine is computing now */
-    int canceled;      /* forget it when the job is back */
-    int64_t lease_ns;  /* pinned: until then */
-    int64_t arrival_ns;
-    UT_hash_handle hh;
-    struct prompt *prev, *next; /* list of its state */
-} prompt_t;
-
-typedef struct prefill {
-    prompt_t *by_id;
-    prompt_t *waiting, *running, *pinned;
-    uint16_t *counts; /* [n_layers][n_experts] scratch */
-    uint64_t n_expired;
-} prefill_t;
-
-static prompt_t **list_of(prefill_t *p, const prompt_t *prompt)
-{
-    switch (prompt->state) {
-    case PROMPT_WAITING:
-        return &p->waiting;
-    case PROMPT_RUNNING:
-        return &p->running;
-    default:
-        return &p->pinned;
-    }
-}
-
-static void move(prefill_t *p, prompt_t *prompt, prompt_state_t state)
-{
-    prompt_t **list = list_of(p, prompt);
-    DL_DELETE(*list, prompt);
-    prompt->state = state;
-    list = list_of(p, prompt);
-    DL_APPEND(*list, prompt);
-}
-
-static void forget(akin_worker_t *w, prompt_t *prompt)
-{
-    prefill_t *p = w->state;
-    prompt_t **list = list_of(p, prompt);
-    DL_DELETE(*list, prompt);
-    HASH_DEL(p->by_id, prompt);
-    /* From the end, so that the cache evicts a chain from its end. */
-    if (prompt->state != PROMPT_WAITING)
-        for (uint32_t b = prompt->n_blocks; b-- > 0;)
-            akin_kv_cache_unref(w->cache, prompt->slots[b]);
-    free(prompt->request.tokens);
-    free(prompt->slots);
-    free(prompt);
-}
 
 static void fail(akin_worker_t *w, uint64_t id, akin_status_t status)
 {
@@ -89,48 +21,38 @@ static void fail(akin_worker_t *w, uint64_t id, akin_status_t status)
 
 static void take_prompt(akin_worker_t *w, const void *payload, size_t bytes)
 {
-    prefill_t *p = w->state;
+    akini_prefill_t *p = w->state;
     akin_message_prefill_t m;
     akin_status_t status = akin_message_unpack_prefill(payload, bytes, &m);
     if (status != AKIN_OK) {
-        akin_worker_refuse(AKIN_ROUTER_RANK, AKIN_MESSAGE_PREFILL, status);
+        /* Nobody knows whose it was: its request goes on with another worker
+         * only when this one is lost. */
+        akin_worker_fail(w, status, "a PREFILL cannot be read: %s",
+                         akin_status_string(status));
         return;
     }
     const uint32_t block_tokens = w->view->layout->shape.block_tokens;
-    prompt_t *old;
-    HASH_FIND(hh, p->by_id, &m.id, sizeof(m.id), old);
-    uint64_t n_blocks = (m.n_tokens - 1) / block_tokens + 1;
-    prompt_t *prompt = calloc(1, sizeof(*prompt));
-    uint32_t *slots = calloc(n_blocks, sizeof(*slots));
-    if (prompt == NULL || slots == NULL)
-        status = AKIN_ERR_NOMEM;
-    else if (old != NULL)
+    const uint64_t n_blocks = (m.n_tokens - 1) / block_tokens + 1;
+    if (akini_prompt_find(p, m.id) != NULL) {
         status = AKIN_ERR_EXISTS;
-    else if (m.n_tokens >= w->model->max_positions ||
-             n_blocks > w->view->n_slots)
+    } else if (m.n_tokens >= w->model->max_positions ||
+               n_blocks > w->view->n_slots) {
         status = AKIN_ERR_RANGE;
+    } else {
+        if (m.fresh)
+            akini_prefill_doubt(w, &m);
+        status = akini_prompt_create(w, &m, (uint32_t)n_blocks);
+    }
     if (status != AKIN_OK) {
-        free(prompt);
-        free(slots);
         free(m.tokens);
         fail(w, m.id, status);
-        return;
     }
-    prompt->id = m.id;
-    prompt->request = m;
-    prompt->slots = slots;
-    prompt->arrival_ns = akin_clock_now_ns();
-    prompt->n_blocks = (uint32_t)n_blocks;
-    HASH_ADD(hh, p->by_id, id, sizeof(prompt->id), prompt);
-    DL_APPEND(p->waiting, prompt);
 }
 
 static void on_message(akin_worker_t *w, uint32_t from, uint16_t type,
                        const void *payload, size_t bytes)
 {
-    prefill_t *p = w->state;
     uint64_t id;
-    prompt_t *prompt;
     if (type == AKIN_MESSAGE_PREFILL) {
         take_prompt(w, payload, bytes);
         return;
@@ -140,16 +62,16 @@ static void on_message(akin_worker_t *w, uint32_t from, uint16_t type,
         akin_worker_refuse(from, type, status);
         return;
     }
-    HASH_FIND(hh, p->by_id, &id, sizeof(id), prompt);
+    akini_prompt_t *prompt = akini_prompt_find(w->state, id);
     if (prompt == NULL)
         return; /* released, expired or canceled before */
     if (type == AKIN_MESSAGE_KEEP) {
         prompt->lease_ns = akin_clock_now_ns() + w->job->lease_ns;
     } else if (type == AKIN_MESSAGE_RELEASE || type == AKIN_MESSAGE_CANCEL) {
         if (prompt->in_job > 0)
-            prompt->canceled = 1;
+            prompt->is_canceled = 1;
         else
-            forget(w, prompt);
+            akini_prompt_forget(w, prompt);
     } else {
         akin_worker_refuse(from, type, AKIN_ERR_UNSUPPORTED);
     }
@@ -165,9 +87,9 @@ static void on_peer_lost(akin_worker_t *w, uint32_t rank)
 
 /* Slots for a prompt: cached blocks first, except the one that holds the last
  * token, which must be computed for its logits. */
-static int admit(akin_worker_t *w, prompt_t *prompt)
+static int admit(akin_worker_t *w, akini_prompt_t *prompt)
 {
-    prefill_t *p = w->state;
+    akini_prefill_t *p = w->state;
     const uint32_t block_tokens = w->view->layout->shape.block_tokens;
     const uint32_t n_tokens = (uint32_t)prompt->request.n_tokens;
     uint32_t n = 0;
@@ -190,11 +112,11 @@ static int admit(akin_worker_t *w, prompt_t *prompt)
                sizeof(header));
         prompt->chain = header.chain_hash;
     }
-    move(p, prompt, PROMPT_RUNNING);
+    akini_prompt_move(p, prompt, AKINI_PROMPT_RUNNING);
     return 1;
 }
 
-static uint32_t add_row(akin_stepper_job_t *job, prompt_t *prompt,
+static uint32_t add_row(akin_stepper_job_t *job, akini_prompt_t *prompt,
                         uint32_t budget)
 {
     const uint32_t n_tokens = (uint32_t)prompt->request.n_tokens;
@@ -218,17 +140,17 @@ static uint32_t add_row(akin_stepper_job_t *job, prompt_t *prompt,
  * to be passed. */
 static void fill(akin_worker_t *w, akin_stepper_job_t *job)
 {
-    prefill_t *p = w->state;
+    akini_prefill_t *p = w->state;
     const int64_t now = akin_clock_now_ns();
     uint32_t budget = w->job->chunk_tokens;
-    prompt_t *prompt, *next;
-    DL_FOREACH(p->running, prompt)
+    akini_prompt_t *prompt, *next;
+    DL_FOREACH(p->lists[AKINI_PROMPT_RUNNING], prompt)
     {
         if (budget == 0 || job->n_rows == w->max_rows)
             return;
         budget -= add_row(job, prompt, budget);
     }
-    DL_FOREACH_SAFE(p->waiting, prompt, next)
+    DL_FOREACH_SAFE(p->lists[AKINI_PROMPT_WAITING], prompt, next)
     {
         if (budget == 0 || job->n_rows == w->max_rows)
             return;
@@ -243,12 +165,12 @@ static void fill(akin_worker_t *w, akin_stepper_job_t *job)
  * step in vain. */
 static int has_work(akin_worker_t *w)
 {
-    prefill_t *p = w->state;
+    akini_prefill_t *p = w->state;
     const int64_t now = akin_clock_now_ns();
-    prompt_t *prompt, *next;
-    if (p->running != NULL)
+    akini_prompt_t *prompt, *next;
+    if (p->lists[AKINI_PROMPT_RUNNING] != NULL)
         return 1;
-    DL_FOREACH_SAFE(p->waiting, prompt, next)
+    DL_FOREACH_SAFE(p->lists[AKINI_PROMPT_WAITING], prompt, next)
     {
         if (admit(w, prompt))
             return 1;
@@ -259,7 +181,7 @@ static int has_work(akin_worker_t *w)
 }
 
 /* Blocks that are complete now; the last one of the prompt may be partial. */
-static void seal(akin_worker_t *w, prompt_t *prompt)
+static void seal(akin_worker_t *w, akini_prompt_t *prompt)
 {
     const uint32_t block_tokens = w->view->layout->shape.block_tokens;
     const uint32_t n_tokens = (uint32_t)prompt->request.n_tokens;
@@ -269,16 +191,21 @@ static void seal(akin_worker_t *w, prompt_t *prompt)
         n = n < block_tokens ? n : block_tokens;
         if (first + n > prompt->n_done)
             return;
-        prompt->chain = akin_kv_cache_seal(
-            w->cache, prompt->slots[prompt->n_sealed++], prompt->chain,
-            prompt->request.tokens + first, n);
+        uint32_t slot = prompt->slots[prompt->n_sealed++];
+        prompt->chain = akin_kv_cache_seal(w->cache, slot, prompt->chain,
+                                           prompt->request.tokens + first, n);
+#ifdef AKIN_FAULTS
+        akini_prefill_t *p = w->state;
+        akini_kv_faults_damage_owned(&p->faults, w->view->layout,
+                                     akin_kv_slot(w->view, slot));
+#endif
     }
 }
 
-static void answer(akin_worker_t *w, prompt_t *prompt,
+static void answer(akin_worker_t *w, akini_prompt_t *prompt,
                    const akin_stepper_row_t *row)
 {
-    prefill_t *p = w->state;
+    akini_prefill_t *p = w->state;
     const akin_kv_layout_t *layout = w->view->layout;
     const uint32_t block_tokens = layout->shape.block_tokens;
     const size_t n_counts =
@@ -286,7 +213,7 @@ static void answer(akin_worker_t *w, prompt_t *prompt,
     akin_kv_descriptor_t *blocks = calloc(prompt->n_blocks, sizeof(*blocks));
     if (blocks == NULL) {
         fail(w, prompt->id, AKIN_ERR_NOMEM);
-        forget(w, prompt);
+        akini_prompt_forget(w, prompt);
         return;
     }
     memset(p->counts, 0, n_counts * sizeof(*p->counts));
@@ -317,8 +244,7 @@ static void answer(akin_worker_t *w, prompt_t *prompt,
     akin_message_pack_prefilled(&w->packer, &m);
     akin_worker_send(w, AKIN_ROUTER_RANK, AKIN_MESSAGE_PREFILLED);
     free(blocks);
-    prompt->lease_ns = akin_clock_now_ns() + w->job->lease_ns;
-    move(p, prompt, PROMPT_PINNED);
+    akini_prefill_pin(w, prompt);
 }
 
 static void on_finished(akin_worker_t *w, akin_stepper_job_t *job)
@@ -326,7 +252,7 @@ static void on_finished(akin_worker_t *w, akin_stepper_job_t *job)
     akin_message_step_t step;
     akin_worker_report(w, job, &step);
     /* The router starts the prompts again elsewhere. */
-    if (job->status != AKIN_OK && w->ep_group != NULL) {
+    if (job->status != AKIN_OK) {
         akin_worker_fail_step(w, job->status);
         return;
     }
@@ -334,14 +260,13 @@ static void on_finished(akin_worker_t *w, akin_stepper_job_t *job)
     akin_worker_send(w, AKIN_ROUTER_RANK, AKIN_MESSAGE_STEP);
     for (uint32_t i = 0; i < job->n_rows; i++) {
         const akin_stepper_row_t *row = &job->rows[i];
-        prompt_t *prompt = row->owner;
+        akini_prompt_t *prompt = row->owner;
         prompt->n_done += prompt->in_job;
         prompt->in_job = 0;
-        if (prompt->canceled) {
-            forget(w, prompt);
-        } else if (job->status != AKIN_OK) {
-            fail(w, prompt->id, job->status);
-            forget(w, prompt);
+        if (prompt->is_canceled) {
+            akini_prompt_forget(w, prompt);
+        } else if (prompt->is_doubted) {
+            akini_prompt_restart(w, prompt);
         } else {
             if (row->routes != NULL)
                 akin_worker_send_routes(w, prompt->id, row->position,
@@ -353,29 +278,23 @@ static void on_finished(akin_worker_t *w, akin_stepper_job_t *job)
     }
 }
 
-static int64_t expire(akin_worker_t *w, int64_t now_ns)
+/* Nothing comes of what is not computed by now. */
+static void drop_unfinished(akin_worker_t *w)
 {
-    prefill_t *p = w->state;
-    int64_t next_ns = INT64_MAX;
-    prompt_t *prompt, *next;
-    DL_FOREACH_SAFE(p->pinned, prompt, next)
-    {
-        if (prompt->lease_ns <= now_ns) {
-            AKIN_LOG(ROLES, WARN, "request %llu: its lease has ended",
-                     (unsigned long long)prompt->id);
-            p->n_expired++;
-            forget(w, prompt);
-        } else if (prompt->lease_ns < next_ns) {
-            next_ns = prompt->lease_ns;
-        }
-    }
-    return next_ns;
+    akini_prefill_t *p = w->state;
+    akini_prompt_t *prompt, *next;
+    HASH_ITER(hh, p->by_id, prompt, next)
+    if (prompt->state != AKINI_PROMPT_PINNED)
+        akini_prompt_forget(w, prompt);
 }
 
 static void stats(akin_worker_t *w, akin_message_stats_t *m)
 {
-    const prefill_t *p = w->state;
-    m->leases_expired = p->n_expired;
+    akin_kv_cache_stats_t cache;
+    drop_unfinished(w);
+    akini_prefill_end_leases(w, m);
+    akin_kv_cache_stats(w->cache, &cache);
+    m->pinned_blocks = cache.n_referenced;
 }
 
 static const akin_worker_role_t role = {
@@ -384,25 +303,31 @@ static const akin_worker_role_t role = {
     .finished = on_finished,
     .fill = fill,
     .has_work = has_work,
-    .expire = expire,
+    .expire = akini_prefill_expire,
     .stats = stats,
 };
 
 akin_status_t akin_prefill_run(akin_worker_t *worker)
 {
     const akin_kv_shape_t *shape = &worker->view->layout->shape;
-    prefill_t state = {
-        .counts = calloc((size_t)shape->n_layers * shape->n_experts,
-                         sizeof(uint16_t)),
-    };
+    akini_prefill_t state = {0};
+#ifdef AKIN_FAULTS
+    akin_error_t err = {{0}};
+    if (akini_kv_faults_init(&state.faults, &err) != AKIN_OK) {
+        AKIN_LOG(ROLES, ERROR, "%s", err.text);
+        return AKIN_ERR_CONFIG;
+    }
+#endif
+    state.counts =
+        calloc((size_t)shape->n_layers * shape->n_experts, sizeof(uint16_t));
     if (state.counts == NULL)
         return AKIN_ERR_NOMEM;
     worker->role = &role;
     worker->state = &state;
     akin_status_t status = akin_worker_run(worker);
-    prompt_t *prompt, *next;
+    akini_prompt_t *prompt, *next;
     HASH_ITER(hh, state.by_id, prompt, next)
-    forget(worker, prompt);
+    akini_prompt_forget(worker, prompt);
     free(state.counts);
     return status;
 }

@@ -217,6 +217,8 @@ static inline uint32_t model_forget(model_t *m, uint32_t history)
         n++;
         m->slots[i].is_stranger = 1;
         m->slots[i].is_shown = 0;
+        if (m->slots[i].refs > 0)
+            m->slots[i].generation++;
     }
     for (uint32_t i = 0; i < MODEL_SLOTS; i++)
         if (is_doomed[i] && m->slots[i].refs == 0)

@@ -198,6 +198,7 @@ static void test_forget(void)
     uint32_t slot_d = put(cache, a, 4, &d);
     uint32_t single = put(cache, AKIN_KV_ROOT_HASH, 9, &other);
     const uint64_t generation = akin_kv_cache_generation(cache, slot_c);
+    const uint64_t held = akin_kv_cache_generation(cache, slot_b);
     akin_kv_cache_unref(cache, slot_c);
     akin_kv_cache_unref(cache, slot_d);
     akin_kv_cache_unref(cache, single);
@@ -210,6 +211,9 @@ static void test_forget(void)
     CU_ASSERT_EQUAL(akin_kv_cache_match(cache, tokens, 3 * BLOCK, 3, found), 0);
     CU_ASSERT_EQUAL(akin_kv_cache_forget(cache, tokens, 3 * BLOCK), 0);
     CU_ASSERT_EQUAL(akin_kv_cache_generation(cache, slot_c), generation + 1);
+    CU_ASSERT_EQUAL(akin_kv_cache_generation(cache, slot_b), held + 1);
+    CU_ASSERT_EQUAL(akin_kv_header(akin_kv_slot(&view, slot_b))->generation,
+                    held + 1);
     check_audit(cache);
     akin_kv_cache_stats_t stats;
     akin_kv_cache_stats(cache, &stats);

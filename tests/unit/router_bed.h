@@ -13,9 +13,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define BED_RANKS 9u /* router, two prefill, two decode of up to two ranks */
-#define BED_WORKERS 4u
-#define BED_SENT 256u
+#define BED_RANKS 321u /* router, and five groups of up to 64 ranks */
+#define BED_WORKERS 4u /* two prefill, two decode */
+#define BED_SENT 1024u
 #define BED_SLOTS 8u
 #define BED_BLOCK 16u
 
@@ -23,6 +23,8 @@ typedef struct bed_sent {
     uint32_t rank;
     uint16_t type;
     uint64_t id; /* the first field of all that a router sends but STOP */
+    void *payload;
+    size_t bytes;
 } bed_sent_t;
 
 struct akin_net {
@@ -42,9 +44,13 @@ akin_status_t akin_net_send(akin_net_t *net, uint32_t rank, uint16_t type,
         return AKIN_ERR_FULL;
     CU_ASSERT_FATAL(net->n_sent < BED_SENT);
     bed_sent_t *sent = &net->sent[net->n_sent++];
-    *sent = (bed_sent_t){.rank = rank, .type = type};
+    *sent = (bed_sent_t){.rank = rank, .type = type, .bytes = bytes};
     if (bytes >= sizeof(sent->id))
         memcpy(&sent->id, payload, sizeof(sent->id));
+    sent->payload = malloc(bytes + 1);
+    CU_ASSERT_PTR_NOT_NULL_FATAL(sent->payload);
+    if (bytes > 0)
+        memcpy(sent->payload, payload, bytes);
     akin_message_prefill_t m;
     if (type == AKIN_MESSAGE_PREFILL &&
         akin_message_unpack_prefill(payload, bytes, &m) == AKIN_OK) {
@@ -168,45 +174,50 @@ static inline void bed_create_summary(bed_t *b)
                           AKIN_OK);
 }
 
-/** A router over the input file "in", which the test has written; of a
- * calibration, if one is given; of workers of one or two ranks. */
-static inline void bed_init_ranks(bed_t *b, uint32_t ep,
-                                  const akin_router_calibration_t *calibration,
-                                  int resume)
+static const char bed_model[] = AKIN_SOURCE_DIR "/examples/tiny-moe";
+
+/** A job with workers of so many ranks; it recovers from nothing. */
+static inline akin_job_t bed_job(uint32_t ep)
 {
-    static const char dir[] = AKIN_SOURCE_DIR "/examples/tiny-moe";
+    return (akin_job_t){.model_path = bed_model,
+                        .model_name = "",
+                        .engine = "cpu",
+                        .n_prefill = 2,
+                        .n_decode = 2,
+                        .ep = ep,
+                        .prefill_ep = ep,
+                        .block_tokens = BED_BLOCK,
+                        .lease_ns = 30 * AKIN_NS_PER_S,
+                        .max_batch = 4,
+                        .max_in_flight = 64,
+                        .prefill_policy = "least-loaded",
+                        .decode_policy = "jsq",
+                        .exchange = "ucx",
+                        .n_retries = 8,
+                        .recovery_timeout_ns = 120 * AKIN_NS_PER_S,
+                        .start_timeout_ns = 60 * AKIN_NS_PER_S,
+                        .recovery = AKIN_RECOVERY_SHRINK,
+                        .transfer_timeout_ns = 10 * AKIN_NS_PER_S,
+                        .request_timeout_ns = 600 * AKIN_NS_PER_S};
+}
+
+/** A router of a job over the input file "in", which the test has written; of a
+ * calibration, if one is given; ranks have these identities, or none. */
+static inline void bed_init_job(bed_t *b, const akin_job_t *job,
+                                const akin_message_identity_t *identities,
+                                const akin_router_calibration_t *calibration,
+                                int resume)
+{
     akin_error_t err = {{0}};
-    *b = (bed_t){
-        .job = {.model_path = dir,
-                .model_name = "",
-                .engine = "cpu",
-                .n_prefill = 2,
-                .n_decode = 2,
-                .ep = ep,
-                .prefill_ep = ep,
-                .block_tokens = BED_BLOCK,
-                .lease_ns = 30 * AKIN_NS_PER_S,
-                .max_batch = 4,
-                .max_in_flight = 64,
-                .prefill_policy = "least-loaded",
-                .decode_policy = "jsq",
-                .exchange = "ucx",
-                .n_retries = 8,
-                .recovery_timeout_ns = 120 * AKIN_NS_PER_S,
-                .start_timeout_ns = 60 * AKIN_NS_PER_S,
-                .recovery = AKIN_RECOVERY_SHRINK,
-                .transfer_timeout_ns = 10 * AKIN_NS_PER_S,
-                .request_timeout_ns = 600 * AKIN_NS_PER_S,
-                .record_routes = calibration != NULL},
-        .now = akin_clock_now_ns(),
-    };
+    *b = (bed_t){.job = *job, .now = akin_clock_now_ns()};
+    b->job.record_routes = calibration != NULL;
     (void)snprintf(b->input, sizeof(b->input), "%s", scratch_path("in"));
     (void)snprintf(b->output, sizeof(b->output), "%s", scratch_path("out"));
     b->batch.input_path = b->input;
     b->batch.output_path = b->output;
     b->batch.resume = resume;
     (void)remove(b->output);
-    CU_ASSERT_EQUAL_FATAL(akin_model_config_read(dir, &b->model, &err),
+    CU_ASSERT_EQUAL_FATAL(akin_model_config_read(bed_model, &b->model, &err),
                           AKIN_OK);
     CU_ASSERT_EQUAL_FATAL(akin_tokenizer_load(AKIN_SOURCE_DIR
                                               "/examples/tiny-moe/"
@@ -226,12 +237,21 @@ static inline void bed_init_ranks(bed_t *b, uint32_t ep,
                                          .calibration = calibration,
                                          .model = &b->model,
                                          .tokenizer = b->tokenizer,
+                                         .identities = identities,
                                          .layout = &b->layout,
                                          .n_slots = BED_SLOTS,
                                          .kernel = "portable"};
     CU_ASSERT_EQUAL_FATAL(akin_router_create(&params, &b->r, &err), AKIN_OK);
     b->r->net = &b->net;
     bed_create_summary(b);
+}
+
+static inline void bed_init_ranks(bed_t *b, uint32_t ep,
+                                  const akin_router_calibration_t *calibration,
+                                  int resume)
+{
+    const akin_job_t job = bed_job(ep);
+    bed_init_job(b, &job, NULL, calibration, resume);
 }
 
 static inline void
@@ -256,9 +276,18 @@ static inline void bed_init_one(bed_t *b, uint32_t n_prompt,
     bed_init(b);
 }
 
+/** Forget what was sent. */
+static inline void bed_clear(bed_t *b)
+{
+    for (uint32_t i = 0; i < b->net.n_sent; i++)
+        free(b->net.sent[i].payload);
+    b->net.n_sent = 0;
+}
+
 static inline void bed_cleanup(bed_t *b)
 {
     akin_router_destroy(b->r);
+    bed_clear(b);
     akin_tokenizer_destroy(b->tokenizer);
     akin_packer_cleanup(&b->packer);
     scratch_remove(b->batch.output_path);

@@ -65,7 +65,6 @@ typedef struct bed {
     int is_held; /* the engine's step goes on when this is over */
     akin_status_t step_status;
     sem_t may_step, awake;
-    int is_awaited; /* the job that runs has posted `awake` */
     int is_lost[N_RANKS];
     uint32_t n_waits;
     uint64_t n_draws;
@@ -360,16 +359,21 @@ static void bed_audit(void)
     }
 }
 
+static void bed_free(void)
+{
+    akin_kv_cache_destroy(bed.worker.cache);
+    free(bed.view.base);
+    (void)sem_destroy(&bed.may_step);
+    (void)sem_destroy(&bed.awake);
+}
+
 /* The rank has ended, with every slot back. */
 static void bed_cleanup(void)
 {
     bed_audit();
     CU_ASSERT_EQUAL(akin_kv_cache_available(bed.worker.cache),
                     bed.view.n_slots);
-    akin_kv_cache_destroy(bed.worker.cache);
-    free(bed.view.base);
-    (void)sem_destroy(&bed.may_step);
-    (void)sem_destroy(&bed.awake);
+    bed_free();
 }
 
 /* Tells the rank what is in a packer. */

@@ -14,6 +14,7 @@ static const akin_command_t commands[] = {
     {"run", "run a batch through a job of MPI ranks", akin_command_run},
     {"calibrate", "record which experts the tokens of prompts choose",
      akin_command_calibrate},
+    {"ctl", "ask a running job, drain its workers", akin_command_ctl},
     {"generate", "run one prompt on the engine alone", akin_command_generate},
     {"info", "show versions, this machine, a model, the job file's keys",
      akin_command_info},

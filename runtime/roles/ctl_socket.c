@@ -9,6 +9,7 @@
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/un.h>
+#include <time.h>
 #include <unistd.h>
 
 _Static_assert(sizeof(((struct sockaddr_un *)NULL)->sun_path) ==
@@ -18,8 +19,12 @@ _Static_assert(sizeof(((struct sockaddr_un *)NULL)->sun_path) ==
 /* Clients that wait to be accepted. */
 #define BACKLOG 16
 
-/* Sockets that are listed at most: a folder with more is not ours. */
-#define MAX_LISTED 1000u
+/* Entries of a folder that are looked at. */
+#define MAX_VISITED 10000u
+
+/* Seconds after which a socket at which nobody listens is what a dead process
+ * left. */
+#define OLD_S 60
 
 #define N_FOLDERS 2u
 
@@ -68,39 +73,6 @@ static akin_status_t check_folder(const char *path, akin_error_t *err)
                           "%s %s, control sockets are not put there: remove "
                           "it, or name another place with router.socket",
                           path, why);
-}
-
-akin_status_t akin_ctl_socket_auto(akin_ctl_path_t *path_p, akin_error_t *err)
-{
-    char folder[AKIN_CTL_PATH_BYTES];
-    const char *job = getenv("SLURM_JOB_ID");
-    unsigned i = 0;
-    while (i + 1 < N_FOLDERS && !folder_path(i, folder, sizeof(folder)))
-        i++;
-    if (i + 1 == N_FOLDERS)
-        (void)folder_path(i, folder, sizeof(folder));
-    if (mkdir(folder, S_IRWXU) != 0 && errno != EEXIST)
-        return akin_error_set(err, akin_status_from_errno(errno),
-                              "%s: cannot create the folder: %s", folder,
-                              strerror(errno));
-    akin_status_t status = check_folder(folder, err);
-    if (status != AKIN_OK)
-        return status;
-    /* A job id is part of a file name: it may not lead elsewhere. */
-    if (job == NULL || job[0] == '\0' ||
-        job[strspn(job, "0123456789_-abcdefghijklmnopqrstuvwxyz")] != '\0')
-        job = "job";
-    char path[AKIN_CTL_PATH_BYTES];
-    int n = snprintf(path, sizeof(path), "%s/%s-%ld.sock", folder, job,
-                     (long)getpid());
-    if (n < 0 || (size_t)n >= sizeof(path))
-        return akin_error_set(err, AKIN_ERR_RANGE,
-                              "%s: too long a folder for a UNIX socket, whose "
-                              "path has at most %d bytes: name another place "
-                              "with router.socket",
-                              folder, AKIN_CTL_PATH_BYTES - 1);
-    memcpy(path_p->text, path, sizeof(path));
-    return AKIN_OK;
 }
 
 static akin_status_t make_address(const char *path, struct sockaddr_un *address,
@@ -230,22 +202,20 @@ static int by_name(const void *a, const void *b)
                   ((const akin_ctl_path_t *)b)->text);
 }
 
-/* Appends what listens in one folder. */
-static akin_status_t list_folder(const char *folder, akin_ctl_path_t **paths,
-                                 size_t *n, akin_error_t *err)
+typedef int (*visit_fn_t)(void *arg, const akin_ctl_path_t *path,
+                          akin_status_t reached);
+
+/* Tells of each socket in a folder whether somebody listens there, until the
+ * callback says 0. */
+static akin_status_t visit(const char *folder, visit_fn_t fn, void *arg,
+                           akin_error_t *err)
 {
-    struct stat st;
-    if (lstat(folder, &st) != 0 && errno == ENOENT)
-        return AKIN_OK;
-    akin_status_t status = check_folder(folder, err);
-    if (status != AKIN_OK)
-        return status;
     DIR *dir = opendir(folder);
+    const struct dirent *entry;
+    unsigned n = 0;
     if (dir == NULL)
         return fail(folder, "read the folder", err);
-    const struct dirent *entry;
-    while (status == AKIN_OK && *n < MAX_LISTED &&
-           (entry = readdir(dir)) != NULL) {
+    while (n++ < MAX_VISITED && (entry = readdir(dir)) != NULL) {
         const size_t length = strlen(entry->d_name);
         akin_ctl_path_t path;
         int fd;
@@ -257,39 +227,113 @@ static akin_status_t list_folder(const char *folder, akin_ctl_path_t **paths,
         akin_status_t reached = akin_ctl_socket_connect(path.text, &fd, NULL);
         if (reached == AKIN_OK)
             (void)close(fd);
-        else if (reached != AKIN_ERR_BUSY)
-            continue;
-        akin_ctl_path_t *more = realloc(*paths, (*n + 1) * sizeof(*more));
-        if (more == NULL) {
-            status = akin_error_set(err, AKIN_ERR_NOMEM, "out of memory");
-        } else {
-            *paths = more;
-            more[(*n)++] = path;
-        }
+        if (!fn(arg, &path, reached))
+            break;
     }
     (void)closedir(dir);
+    return AKIN_OK;
+}
+
+/* A job that is just beginning has its socket for a moment before it listens.
+ */
+static int sweep(void *arg, const akin_ctl_path_t *path, akin_status_t reached)
+{
+    struct stat st;
+    (void)arg;
+    if (reached == AKIN_ERR_PEER && lstat(path->text, &st) == 0 &&
+        S_ISSOCK(st.st_mode) && time(NULL) - st.st_mtime >= OLD_S)
+        (void)unlink(path->text);
+    return 1;
+}
+
+akin_status_t akin_ctl_socket_auto(akin_ctl_path_t *path_p, akin_error_t *err)
+{
+    char folder[AKIN_CTL_PATH_BYTES];
+    const char *job = getenv("SLURM_JOB_ID");
+    unsigned i = 0;
+    while (i + 1 < N_FOLDERS && !folder_path(i, folder, sizeof(folder)))
+        i++;
+    if (i + 1 == N_FOLDERS)
+        (void)folder_path(i, folder, sizeof(folder));
+    if (mkdir(folder, S_IRWXU) != 0 && errno != EEXIST)
+        return akin_error_set(err, akin_status_from_errno(errno),
+                              "%s: cannot create the folder: %s", folder,
+                              strerror(errno));
+    akin_status_t status = check_folder(folder, err);
+    if (status != AKIN_OK)
+        return status;
+    (void)visit(folder, sweep, NULL, NULL);
+    /* A job id is part of a file name: it may not lead elsewhere. */
+    if (job == NULL || job[0] == '\0' ||
+        job[strspn(job, "0123456789_-abcdefghijklmnopqrstuvwxyz")] != '\0')
+        job = "job";
+    char path[AKIN_CTL_PATH_BYTES];
+    int n = snprintf(path, sizeof(path), "%s/%s-%ld.sock", folder, job,
+                     (long)getpid());
+    if (n < 0 || (size_t)n >= sizeof(path))
+        return akin_error_set(err, AKIN_ERR_RANGE,
+                              "%s: too long a folder for a UNIX socket, whose "
+                              "path has at most %d bytes: name another place "
+                              "with router.socket",
+                              folder, AKIN_CTL_PATH_BYTES - 1);
+    memcpy(path_p->text, path, sizeof(path));
+    return AKIN_OK;
+}
+
+typedef struct listing {
+    akin_ctl_path_t *paths; /* [n] */
+    size_t n;
+    int failed;
+} listing_t;
+
+static int append(void *arg, const akin_ctl_path_t *path, akin_status_t reached)
+{
+    listing_t *l = arg;
+    if (reached != AKIN_OK && reached != AKIN_ERR_BUSY)
+        return 1;
+    akin_ctl_path_t *more = realloc(l->paths, (l->n + 1) * sizeof(*more));
+    if (more == NULL) {
+        l->failed = 1;
+        return 0;
+    }
+    l->paths = more;
+    more[l->n++] = *path;
+    return 1;
+}
+
+/* Appends what listens in one folder. */
+static akin_status_t list_folder(const char *folder, listing_t *l,
+                                 akin_error_t *err)
+{
+    struct stat st;
+    if (lstat(folder, &st) != 0 && errno == ENOENT)
+        return AKIN_OK;
+    akin_status_t status = check_folder(folder, err);
+    if (status == AKIN_OK)
+        status = visit(folder, append, l, err);
+    if (status == AKIN_OK && l->failed)
+        status = akin_error_set(err, AKIN_ERR_NOMEM, "out of memory");
     return status;
 }
 
 akin_status_t akin_ctl_socket_list(akin_ctl_path_t **paths_p, size_t *n_p,
                                    akin_error_t *err)
 {
-    akin_ctl_path_t *paths = NULL;
-    size_t n = 0;
+    listing_t l = {0};
     akin_status_t status = AKIN_OK;
     *paths_p = NULL;
     *n_p = 0;
     for (unsigned i = 0; i < N_FOLDERS && status == AKIN_OK; i++) {
         char folder[AKIN_CTL_PATH_BYTES];
         if (folder_path(i, folder, sizeof(folder)))
-            status = list_folder(folder, &paths, &n, err);
+            status = list_folder(folder, &l, err);
     }
-    if (status != AKIN_OK || n == 0) {
-        free(paths);
+    if (status != AKIN_OK || l.n == 0) {
+        free(l.paths);
         return status;
     }
-    qsort(paths, n, sizeof(*paths), by_name);
-    *paths_p = paths;
-    *n_p = n;
+    qsort(l.paths, l.n, sizeof(*l.paths), by_name);
+    *paths_p = l.paths;
+    *n_p = l.n;
     return AKIN_OK;
 }

@@ -22,7 +22,8 @@ typedef struct akin_ctl_path {
  * The path that "auto" stands for in this process: JOB-PID.sock in
  * $XDG_RUNTIME_DIR/akin, or, where there is no such folder of the user's own,
  * in /tmp/akin-UID. JOB is SLURM_JOB_ID, or "job". The folder is created; one
- * that is a link, another user's, or open to others is refused.
+ * that is a link, another user's, or open to others is refused. Sockets in it
+ * at which nobody has listened for a minute or more are removed.
  *
  * \param[out] path_p
  * \param[out] err  names the folder.

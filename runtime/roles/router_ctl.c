@@ -129,15 +129,16 @@ static json_t *drain(akin_router_t *r, json_t *request)
     if (r->stop_ns != 0)
         return akin_ctl_refuse("the job is stopping: its workers get nothing "
                                "new as it is");
+    akini_worker_view_t v;
+    akini_router_worker_name(r, worker, v.name);
     if (!has_other(r, worker))
         return akin_ctl_refuse(
-            "%s cannot be drained: no other %s worker "
-            "serves, the job would stand still",
-            name, worker < r->params.job->n_prefill ? "prefill" : "decode");
+            "%s cannot be drained: no other %s worker serves, and the job "
+            "would stand still",
+            v.name, worker < r->params.job->n_prefill ? "prefill" : "decode");
     set_drained(r, worker, 1);
     if (is_moving)
         n_moved = move_requests(r, worker);
-    akini_worker_view_t v;
     akini_router_view(r, worker, &v);
     AKIN_LOG(ROLES, WARN,
              "%s is drained on demand: %u requests finish there, %u go on "

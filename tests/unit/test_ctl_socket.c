@@ -230,10 +230,40 @@ static void listing(void)
     leave();
 }
 
+/* What dead processes left goes when the next one comes, what is young stays:
+ * its process may be about to listen. */
+static void sweeping(void)
+{
+    static const char *const names[] = {"akin/old.sock", "akin/young.sock",
+                                        "akin/live.sock", "akin/old.file"};
+    const struct timespec times[2] = {{.tv_sec = 1000}, {.tv_sec = 1000}};
+    akin_error_t err = {{0}};
+    akin_ctl_path_t path;
+    int fds[4];
+    enter();
+    CU_ASSERT_EQUAL(mkdir(inside("akin"), 0700), 0);
+    for (int i = 0; i < 4; i++) {
+        CU_ASSERT_EQUAL_FATAL(
+            akin_ctl_socket_listen(inside(names[i]), &fds[i], &err), AKIN_OK);
+        if (i != 1)
+            CU_ASSERT_EQUAL(utimensat(AT_FDCWD, inside(names[i]), times, 0), 0);
+        if (i != 2)
+            (void)close(fds[i]);
+    }
+    CU_ASSERT_EQUAL(akin_ctl_socket_auto(&path, &err), AKIN_OK);
+    for (int i = 0; i < 4; i++)
+        CU_ASSERT_EQUAL(access(inside(names[i]), F_OK), i == 0 ? -1 : 0);
+    (void)close(fds[2]);
+    for (int i = 1; i < 4; i++)
+        (void)unlink(inside(names[i]));
+    leave();
+}
+
 static const runner_test_t tests[] = {
     {"auto_path", auto_path},   {"untrusted", untrusted},
     {"no_runtime", no_runtime}, {"listening", listening},
     {"bad_paths", bad_paths},   {"listing", listing},
+    {"sweeping", sweeping},
 };
 
 RUNNER_MAIN("ctl_socket", tests)

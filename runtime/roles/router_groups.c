@@ -7,6 +7,10 @@
 #include <stdlib.h>
 #include <string.h>
 
+/* The supervisor of a rank that is started anew is the first to give it up, and
+ * does not count the time that it has the rank wait. */
+#define START_MARGIN_NS (20 * AKIN_NS_PER_S)
+
 akin_status_t akini_router_create_groups(akin_router_t *r)
 {
     const akin_job_t *job = r->params.job;
@@ -134,46 +138,6 @@ static void tell_lost(akin_router_t *r, const akini_group_t *g, int is_bound,
     }
 }
 
-/* Whether groups of that size may yet become a worker. */
-static int has_hope(const akin_router_t *r, uint32_t n_ranks, int64_t now_ns,
-                    int64_t since_ns)
-{
-    for (uint32_t i = 0; i < r->n_groups; i++) {
-        const akini_group_t *g = &r->groups[i];
-        if (g->n_ranks != n_ranks || g->state == AKINI_GROUP_GONE ||
-            g->state == AKINI_GROUP_SERVING)
-            continue;
-        if (g->state != AKINI_GROUP_LOST ||
-            now_ns - since_ns < r->params.job->recovery_timeout_ns)
-            return 1;
-    }
-    return 0;
-}
-
-/* Without any worker of a role the job waits for one, or ends. */
-static int64_t expire_role(akin_router_t *r, const char *role, uint32_t first,
-                           uint32_t n, int64_t now_ns)
-{
-    int64_t since_ns = 0, due_ns;
-    for (uint32_t w = first; w < first + n; w++) {
-        if (r->lost_ns[w] == 0)
-            return INT64_MAX;
-        since_ns = r->lost_ns[w] > since_ns ? r->lost_ns[w] : since_ns;
-    }
-    uint32_t n_ranks;
-    (void)akini_router_places(r, first, &n_ranks);
-    due_ns = since_ns + r->params.job->recovery_timeout_ns;
-    if (has_hope(r, n_ranks, now_ns, since_ns))
-        return due_ns > now_ns ? due_ns : INT64_MAX;
-    if (r->failure == AKIN_OK)
-        r->failure = akin_error_set(&r->error, AKIN_ERR_PEER,
-                                    "no %s worker is left; what was finished "
-                                    "is in the output: start again with "
-                                    "--resume",
-                                    role);
-    return now_ns;
-}
-
 void akini_router_lose_rank(akin_router_t *r, uint32_t rank,
                             akin_status_t status)
 {
@@ -221,6 +185,16 @@ static void stop(akin_router_t *r, uint32_t rank)
     akini_router_send(r, rank, AKIN_MESSAGE_STOP);
 }
 
+/* A group that lacks a rank for good can never serve: those of its ranks that
+ * have come anew would wait in vain. The others end by themselves. */
+static void give_up_group(akin_router_t *r, akini_group_t *g)
+{
+    g->state = AKINI_GROUP_GONE;
+    for (uint32_t rank = g->first; rank < g->first + g->n_ranks; rank++)
+        if (akin_net_has_peer(r->net, rank) && !r->processes[rank].is_doomed)
+            stop(r, rank);
+}
+
 /* All ranks of a group are there: each learns of the others, and loads. */
 static void tell_group(akin_router_t *r, akini_group_t *g)
 {
@@ -238,10 +212,20 @@ static void tell_group(akin_router_t *r, akini_group_t *g)
     }
     g->said = 0;
     g->is_complete = 1;
+    g->deadline_ns =
+        akin_clock_now_ns() + r->params.job->start_timeout_ns + START_MARGIN_NS;
     for (uint32_t i = 0; i < g->n_ranks; i++) {
         akin_message_pack_group(&r->packer, &m);
         akini_router_send(r, g->first + i, AKIN_MESSAGE_GROUP);
     }
+}
+
+/* Whether a rank of the group may join: one that serves or waits is whole. */
+static int is_open(const akin_router_t *r, const akini_group_t *g)
+{
+    return r->is_closing || g->state == AKINI_GROUP_LOST ||
+           g->state == AKINI_GROUP_GONE ||
+           (g->state == AKINI_GROUP_JOINING && !g->is_complete);
 }
 
 /* A new process of a rank whose loss was told before. */
@@ -251,7 +235,8 @@ static akin_status_t join(akin_router_t *r, uint32_t from,
     akini_group_t *g = group_of(r, from);
     akini_process_t *p = &r->processes[from];
     akin_error_t err = {{0}};
-    if (m->identity.rank != from || akin_net_has_peer(r->net, from))
+    if (m->identity.rank != from || akin_net_has_peer(r->net, from) ||
+        !is_open(r, g))
         return AKIN_ERR_INVALID;
     akin_status_t status = akin_net_add_peer(r->net, from, m->identity.net,
                                              m->identity.net_bytes, &err);
@@ -269,7 +254,8 @@ static akin_status_t join(akin_router_t *r, uint32_t from,
         return status;
     if (m->is_last && g->state != AKINI_GROUP_GONE) {
         AKIN_LOG(ROLES, WARN, "rank %u is not started any more", from);
-        g->state = AKINI_GROUP_GONE;
+        give_up_group(r, g);
+        return AKIN_OK;
     }
     if (r->is_closing || g->state == AKINI_GROUP_GONE) {
         stop(r, from);
@@ -278,7 +264,7 @@ static akin_status_t join(akin_router_t *r, uint32_t from,
     if (g->state == AKINI_GROUP_LOST) {
         g->state = AKINI_GROUP_JOINING;
         g->said = 0;
-        g->deadline_ns = akin_clock_now_ns() + r->params.job->start_timeout_ns;
+        g->deadline_ns = INT64_MAX; /* until all have come */
     }
     g->said |= UINT64_C(1) << (from - g->first);
     if (g->said == UINT64_MAX >> (64 - g->n_ranks))
@@ -356,30 +342,6 @@ int akini_router_on_group_message(akin_router_t *r, uint32_t from,
         on_said(r, from, type, &m);
     }
     return 1;
-}
-
-int64_t akini_router_expire_groups(akin_router_t *r, int64_t now_ns)
-{
-    const akin_job_t *job = r->params.job;
-    int64_t next_ns = INT64_MAX;
-    for (uint32_t i = 0; i < r->n_groups; i++) {
-        akini_group_t *g = &r->groups[i];
-        if (g->state != AKINI_GROUP_JOINING && g->state != AKINI_GROUP_ASSUMING)
-            continue;
-        if (g->deadline_ns <= now_ns) {
-            AKIN_LOG(ROLES, ERROR, "the group of rank %u is not ready in time",
-                     g->first);
-            for (uint32_t k = 0; k < g->n_ranks; k++)
-                akin_net_drop_peer(r->net, g->first + k);
-            g->deadline_ns = INT64_MAX;
-        } else if (g->deadline_ns < next_ns) {
-            next_ns = g->deadline_ns;
-        }
-    }
-    int64_t due = expire_role(r, "prefill", 0, job->n_prefill, now_ns);
-    next_ns = due < next_ns ? due : next_ns;
-    due = expire_role(r, "decode", job->n_prefill, job->n_decode, now_ns);
-    return due < next_ns ? due : next_ns;
 }
 
 int akini_router_is_awaited(const akin_router_t *r, int is_end)

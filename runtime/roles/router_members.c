@@ -62,12 +62,13 @@ static const akin_placement_t *map_of(const akin_router_t *r, uint32_t worker)
                : NULL;
 }
 
-static void assume(akin_router_t *r, akini_group_t *g, uint32_t worker)
+/* Returns zero when out of memory: nothing was said. */
+static int assume(akin_router_t *r, akini_group_t *g, uint32_t worker)
 {
     const uint32_t n_ranks = akin_job_n_ranks(r->params.job);
     akin_message_identity_t *peers = calloc(n_ranks, sizeof(*peers));
     if (peers == NULL)
-        return; /* the next loss or arrival tries again */
+        return 0;
     g->worker = worker;
     g->state = AKINI_GROUP_ASSUMING;
     g->said = 0;
@@ -89,6 +90,7 @@ static void assume(akin_router_t *r, akini_group_t *g, uint32_t worker)
         akini_router_send(r, g->first + i, AKIN_MESSAGE_ASSUME);
     }
     free(peers);
+    return 1;
 }
 
 /* Whether a group is about to become that worker. */
@@ -101,47 +103,87 @@ static int is_promised(const akin_router_t *r, uint32_t worker)
     return 0;
 }
 
-/* A group that waits and has as many ranks, best the one that was it. */
-static akini_group_t *find_waiting(const akin_router_t *r, uint32_t worker)
+/* Whether a role has a worker, or is about to have one. */
+static int has_worker(const akin_router_t *r, int of_prefill)
 {
+    for (uint32_t i = 0; i < r->n_groups; i++)
+        if (has_role(r, &r->groups[i], of_prefill))
+            return 1;
+    return 0;
+}
+
+/* How much it is to be wished that a group becomes a worker. Without any worker
+ * of a role nothing goes on at all; else groups stay what they were, since
+ * others of the same place in the cluster have what they had. */
+static uint32_t worth(const akin_router_t *r, const akini_group_t *g,
+                      uint32_t worker)
+{
+    const int of_prefill = is_prefill(r, worker);
     uint32_t n_ranks;
-    akini_group_t *found = NULL;
     (void)akini_router_places(r, worker, &n_ranks);
-    for (uint32_t i = 0; i < r->n_groups; i++) {
-        akini_group_t *g = &r->groups[i];
-        if (g->state == AKINI_GROUP_WAITING && g->n_ranks == n_ranks &&
-            (found == NULL || g->worker == worker))
-            found = g;
+    if (g->state != AKINI_GROUP_WAITING || g->n_ranks != n_ranks)
+        return 0;
+    const int had_role = g->worker != AKIN_ROUTING_NO_WORKER &&
+                         is_prefill(r, g->worker) == of_prefill;
+    return 1 + (has_worker(r, of_prefill) ? 0u : 4u) +
+           (g->worker == worker ? 2u : 0u) + (had_role ? 1u : 0u);
+}
+
+/* The best of all that a group which waits can become; says whether there is
+ * anything. */
+static int choose(akin_router_t *r, akini_group_t **group_p, uint32_t *worker_p)
+{
+    const akin_job_t *job = r->params.job;
+    uint32_t best = 0;
+    for (uint32_t w = 0; w < job->n_prefill + job->n_decode; w++) {
+        if (r->lost_ns[w] == 0 || is_promised(r, w))
+            continue;
+        for (uint32_t i = 0; i < r->n_groups; i++) {
+            const uint32_t value = worth(r, &r->groups[i], w);
+            if (value <= best)
+                continue;
+            best = value;
+            *group_p = &r->groups[i];
+            *worker_p = w;
+        }
     }
-    return found;
+    return best > 0;
 }
 
 void akini_router_fill_places(akin_router_t *r)
 {
-    const akin_job_t *job = r->params.job;
-    if (r->is_closing)
-        return;
-    for (uint32_t w = 0; w < job->n_prefill + job->n_decode; w++) {
-        if (r->lost_ns[w] == 0 || is_promised(r, w))
-            continue;
-        akini_group_t *g = find_waiting(r, w);
-        if (g != NULL)
-            assume(r, g, w);
-    }
+    akini_group_t *g = NULL;
+    uint32_t worker = 0;
+    while (!r->is_closing && choose(r, &g, &worker))
+        if (!assume(r, g, worker))
+            return; /* it is tried again at the next turn */
 }
 
-/* Nothing is owed by those that have to connect to the group. */
-static int is_connected(const akin_router_t *r, const akini_group_t *g)
+/* The first rank, from one on, that has yet to connect to the group; 0: none.
+ */
+static uint32_t next_debtor(const akin_router_t *r, const akini_group_t *g,
+                            uint32_t from)
 {
     for (uint32_t i = 0; i < r->n_groups; i++) {
         const akini_group_t *other = &r->groups[i];
         if (!has_role(r, other, !is_prefill(r, g->worker)))
             continue;
         for (uint32_t k = 0; k < other->n_ranks; k++)
-            if (r->processes[other->first + k].n_owed > 0)
-                return 0;
+            if (other->first + k >= from &&
+                r->processes[other->first + k].n_owed > 0)
+                return other->first + k;
     }
-    return 1;
+    return 0;
+}
+
+void akini_router_drop_debtors(akin_router_t *r, const akini_group_t *g)
+{
+    for (uint32_t rank = next_debtor(r, g, 1); rank != 0;
+         rank = next_debtor(r, g, rank + 1)) {
+        AKIN_LOG(ROLES, ERROR,
+                 "rank %u has not connected to a new worker in time", rank);
+        akin_net_drop_peer(r->net, rank);
+    }
 }
 
 void akini_router_settle_group(akin_router_t *r, akini_group_t *g)
@@ -149,7 +191,7 @@ void akini_router_settle_group(akin_router_t *r, akini_group_t *g)
     char name[32];
     uint32_t n;
     if (g->state != AKINI_GROUP_ASSUMING ||
-        g->said != UINT64_MAX >> (64 - g->n_ranks) || !is_connected(r, g))
+        g->said != UINT64_MAX >> (64 - g->n_ranks) || next_debtor(r, g, 1) != 0)
         return;
     akini_rank_t *places = akini_router_places(r, g->worker, &n);
     for (uint32_t i = 0; i < n; i++) {

@@ -109,7 +109,8 @@ typedef struct akini_group {
     uint64_t said;       /* bit i: rank first + i has joined, is ready, or has
                           * assumed, as the state asks */
     int is_complete;     /* JOINING: all have joined, and load */
-    int64_t deadline_ns; /* JOINING, ASSUMING: lost if it takes longer */
+    int64_t deadline_ns; /* JOINING, ASSUMING: given up if it takes longer;
+                          * INT64_MAX: not all have come */
 } akini_group_t;
 
 /* Steps of which some ranks have reported; router_steps.c. */
@@ -259,11 +260,14 @@ void akini_router_lose_rank(akin_router_t *r, uint32_t rank,
 int akini_router_on_group_message(akin_router_t *r, uint32_t from,
                                   uint16_t type, const void *payload,
                                   size_t bytes);
-/** Give up what takes too long; the time of the next such thing. */
-int64_t akini_router_expire_groups(akin_router_t *r, int64_t now_ns);
 /** Whether a connected process has yet to say its last word (`is_end`: to
  * end). */
 int akini_router_is_awaited(const akin_router_t *r, int is_end);
+
+/* router_patience.c: groups and roles that are waited for. */
+
+/** Give up what takes too long; the time of the next such thing. */
+int64_t akini_router_expire_groups(akin_router_t *r, int64_t now_ns);
 
 /* router_members.c: how a group becomes a worker. */
 
@@ -271,6 +275,8 @@ int akini_router_is_awaited(const akin_router_t *r, int is_end);
 void akini_router_fill_places(akin_router_t *r);
 /** ASSUMED of a rank of the group, or one PEERED less is owed. */
 void akini_router_settle_group(akin_router_t *r, akini_group_t *g);
+/** Give up the ranks that have not connected to a group of another role. */
+void akini_router_drop_debtors(akin_router_t *r, const akini_group_t *g);
 
 /* router_ctl.c: what akin ctl asks for. */
 

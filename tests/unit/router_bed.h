@@ -381,11 +381,11 @@ static inline akini_flight_t *bed_bring_to(bed_t *b, akini_flight_state_t state)
     akini_flight_t *f = b->r->by_id;
     CU_ASSERT_PTR_NOT_NULL_FATAL(f);
     if (state >= AKINI_FLIGHT_ROUTED)
-        bed_prefilled(b, 1 + f->prefill, f->id, f->n_start);
+        bed_prefilled(b, b->r->prefill[f->prefill].rank, f->id, f->n_start);
     if (state >= AKINI_FLIGHT_TRANSFER)
         akini_router_dispatch(b->r, b->now);
     if (state >= AKINI_FLIGHT_DECODE)
-        bed_transferred(b, 1 + b->r->n_prefill + f->decode, f->id, AKIN_OK);
+        bed_transferred(b, b->r->decode[f->decode].rank, f->id, AKIN_OK);
     CU_ASSERT_EQUAL_FATAL(f->state, state);
     return f;
 }

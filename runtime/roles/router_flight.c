@@ -123,23 +123,24 @@ void akini_flight_restart(akin_router_t *r, akini_flight_t *f, const char *why)
              why);
     akin_summary_add_retry(r->summary);
     akini_flight_cancel(r, f);
+    leave_workers(r, f);
+    /* From here on it is nobody's, whatever becomes of it. */
+    akini_flight_move(r, f, AKINI_FLIGHT_QUEUED);
     if (++f->n_restarts > r->params.job->n_retries) {
         akini_router_fail(r, f, 500, "too_many_restarts", why);
         return;
     }
-    leave_workers(r, f);
-    f->n_start = f->request->n_prompt + f->n_tokens;
     /* The experts of a recorded run come from one attempt. */
     if (r->params.job->record_routes && reset_output(r, f) != AKIN_OK) {
         akini_router_fail(r, f, 500, "out_of_memory", "out of memory");
         return;
     }
+    f->n_start = f->request->n_prompt + f->n_tokens;
     free(f->blocks);
     free(f->counts);
     f->blocks = NULL;
     f->counts = NULL;
     f->n_blocks = 0;
-    akini_flight_move(r, f, AKINI_FLIGHT_QUEUED);
     /* It has waited before those that have not begun. */
     DL_DELETE(r->lists[AKINI_FLIGHT_QUEUED], f);
     DL_PREPEND(r->lists[AKINI_FLIGHT_QUEUED], f);

@@ -23,10 +23,6 @@ static const char *const environment[][2] = {
     {"OMPI_MCA_rmaps_base_oversubscribe", "1"},
     {"OMPI_MCA_hwloc_base_binding_policy", "none"},
     {"OMPI_MCA_orte_base_help_aggregate", "0"},
-    /* UCX reads these before main(): a rank would set them too late. What UCX
-     * says of ranks that died the ranks say themselves, in words. */
-    {"UCX_WARN_UNUSED_ENV_VARS", "n"},
-    {"UCX_LOG_LEVEL", "fatal"},
 };
 
 #define N_ENVIRONMENT (sizeof(environment) / sizeof(environment[0]))

@@ -4,6 +4,7 @@
 #include "base/hash.h"
 #include "base/log.h"
 #include "net/finalize.h"
+#include "net/ucx_log.h"
 
 #include <assert.h>
 #include <errno.h>
@@ -111,6 +112,7 @@ akin_status_t akin_boot_start(akin_boot_t **boot_p, akin_error_t *err)
         return akin_error_set(err, AKIN_ERR_NOMEM, "boot: out of memory");
     boot->role = MPI_COMM_NULL;
     akin_boot_set_environment();
+    akini_ucx_log_hush();
     int rank = 0, size = 0, host_ranks = 1, provided = 0;
     const char *call = "MPI_Init_thread";
     /* A group's exchange calls MPI from the engine thread. */

@@ -3,6 +3,7 @@
 
 #include "base/clock.h"
 #include "base/log.h"
+#include "net/ucx_log.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -78,7 +79,7 @@ static akin_status_t context_open(akin_net_t *net, akin_error_t *err)
     /* Without it an endpoint with error handling leaves shared memory for tcp
      * without a word. */
     setenv("UCX_MM_ERROR_HANDLING", "y", 0);
-    setenv("UCX_WARN_UNUSED_ENV_VARS", "n", 0);
+    akini_ucx_log_hush();
     ucp_config_t *config = NULL;
     ucs_status_t s = ucp_config_read(NULL, NULL, &config);
     if (s != UCS_OK)

@@ -45,12 +45,11 @@ static void notice_write(board_t *board, uint64_t version,
 {
     uint64_t words[NOTICE_WORDS] = {0};
     memcpy(words, notice, sizeof(*notice));
-    /* Whoever reads a word of these sees that the former notice of this place
-     * is not in force any more. */
-    atomic_thread_fence(memory_order_release);
+    /* Released one by one: whoever sees a word of these sees that the former
+     * notice of this place is not in force any more. */
     for (size_t i = 0; i < NOTICE_WORDS; i++)
         atomic_store_explicit(&board->notices[version % 2][i], words[i],
-                              memory_order_relaxed);
+                              memory_order_release);
     atomic_store_explicit(&board->version, version, memory_order_release);
 }
 
@@ -66,8 +65,7 @@ static uint64_t notice_read(board_t *board, notice_t *notice)
             return 0;
         for (size_t w = 0; w < NOTICE_WORDS; w++)
             words[w] = atomic_load_explicit(&board->notices[version % 2][w],
-                                            memory_order_relaxed);
-        atomic_thread_fence(memory_order_acquire);
+                                            memory_order_acquire);
         if (atomic_load_explicit(&board->version, memory_order_relaxed) ==
             version) {
             memcpy(notice, words, sizeof(*notice));

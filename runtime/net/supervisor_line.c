@@ -20,6 +20,7 @@ typedef struct span {
 static span_t span(int64_t ns)
 {
     const int64_t minute_ns = 60 * AKIN_NS_PER_S;
+    const int64_t tenth_ns = AKIN_NS_PER_S / 10;
     span_t text;
     if (ns >= 60 * minute_ns && ns % (60 * minute_ns) == 0)
         (void)snprintf(text.chars, sizeof(text.chars), "%lld h",
@@ -29,7 +30,8 @@ static span_t span(int64_t ns)
                        (long long)(ns / minute_ns));
     else
         (void)snprintf(text.chars, sizeof(text.chars), "%.*f s",
-                       ns < AKIN_NS_PER_S ? 3 : 1, (double)ns / 1e9);
+                       ns < AKIN_NS_PER_S && ns % tenth_ns != 0 ? 3 : 1,
+                       (double)ns / 1e9);
     return text;
 }
 

@@ -26,6 +26,7 @@
 /** What a life does, in this order. */
 typedef struct bed_life {
     int arms;
+    int pauses_ms;
     int ends; /* akin_supervised_end(end_limit_ns) */
     int64_t end_limit_ns;
     int signal_number; /* kills itself by it; 0: none */
@@ -137,6 +138,8 @@ static inline int bed_rank_main(void *arg, const akin_supervisor_life_t *life)
                             life->number == 0 ? script->ticket : NULL,
                             script->ticket_bytes) != AKIN_OK)
         return 90;
+    if (plan->pauses_ms > 0)
+        poll(NULL, 0, plan->pauses_ms);
     if (plan->ends)
         akin_supervised_end(plan->end_limit_ns);
     char byte;
@@ -248,8 +251,9 @@ static inline int bed_end(const bed_t *bed, char *text, size_t size)
         ;
     text[0] = '\0';
     size_t used = 0;
-    for (char *line = strtok(raw, "\n"); line != NULL;
-         line = strtok(NULL, "\n")) {
+    char *left;
+    for (char *line = strtok_r(raw, "\n", &left); line != NULL;
+         line = strtok_r(NULL, "\n", &left)) {
         const char *body = strstr(line, "rank 3 (");
         int n = snprintf(text + used, size - used, "%s\n",
                          body != NULL ? body : line);

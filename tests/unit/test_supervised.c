@@ -245,7 +245,7 @@ static void test_beat_and_end(void)
     akini_supervised_cleanup(&supervised);
 }
 
-#define N_CHANGES 20000
+#define N_CHANGES 40000
 
 static void life_changes_its_terms(void)
 {

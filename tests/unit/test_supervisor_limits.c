@@ -79,7 +79,7 @@ static void test_first_start(void)
     script.lives[0] = (bed_life_t){.waits = 1};
     CU_ASSERT_EQUAL(bed_run(&script, &life, 1, text, sizeof(text)), 137);
     CU_ASSERT_STRING_EQUAL(text, "rank 3 (worker) did not begin to serve in "
-                                 "0.300 s; killed\n");
+                                 "0.3 s; killed\n");
     /* Once it serves there is no such limit. */
     script.lives[0].arms = 1;
     bed_t bed = bed_start(&script);
@@ -106,11 +106,11 @@ static void test_later_start(void)
     CU_ASSERT_EQUAL(bed_run(&script, lives, 3, text, sizeof(text)), 0);
     CU_ASSERT(lives[2].is_last);
     CU_ASSERT_STRING_EQUAL(
-        text, ANEW "rank 3 (decode) did not begin to serve in 0.300 s; "
+        text, ANEW "rank 3 (decode) did not begin to serve in 0.3 s; "
                    "killed\n"
                    "rank 3 (decode) was lost: signal 9 (Killed); it was "
                    "started anew 1 time, now the job goes on without it\n"
-                   "rank 3 (decode) did not report its loss in 0.300 s; "
+                   "rank 3 (decode) did not report its loss in 0.3 s; "
                    "killed\n");
 }
 
@@ -126,10 +126,28 @@ static void test_end(void)
     CU_ASSERT_EQUAL(bed_run(&script, &life, 1, text, sizeof(text)), 0);
     CU_ASSERT(akin_clock_now_ns() - begin_ns >= 500 * BED_MS);
     CU_ASSERT_STRING_EQUAL(text,
-                           "rank 3 (decode) did not end in 0.500 s; killed\n");
+                           "rank 3 (decode) did not end in 0.5 s; killed\n");
     /* The router's: its code tells of it. */
     script.pass_exit_code = 1;
     CU_ASSERT_EQUAL(bed_run(&script, &life, 1, text, sizeof(text)), 137);
+}
+
+/* A limit that comes while the supervisor sleeps for 5 s wakes it. */
+static void test_end_wakes(void)
+{
+    char text[1024];
+    bed_report_t life;
+    bed_script_t script = script_of(0);
+    script.lives[0] = (bed_life_t){.arms = 1,
+                                   .pauses_ms = 300,
+                                   .ends = 1,
+                                   .end_limit_ns = 200 * BED_MS,
+                                   .waits = 1};
+    int64_t begin_ns = akin_clock_now_ns();
+    CU_ASSERT_EQUAL(bed_run(&script, &life, 1, text, sizeof(text)), 0);
+    CU_ASSERT(akin_clock_now_ns() - begin_ns < 4 * AKIN_NS_PER_S);
+    CU_ASSERT_STRING_EQUAL(text,
+                           "rank 3 (decode) did not end in 0.2 s; killed\n");
 }
 
 static const runner_test_t tests[] = {
@@ -139,5 +157,6 @@ static const runner_test_t tests[] = {
     {"a first life that does not start", test_first_start},
     {"later lives that do not start", test_later_start},
     {"a rank that does not end", test_end},
+    {"a limit wakes the supervisor", test_end_wakes},
 };
 RUNNER_MAIN("supervisor limits", tests)

@@ -126,7 +126,7 @@ static void test_killed_again(void)
     }
     /* The third one is owed what is left of the second one's rest. */
     static const char begin[] =
-        LOST "it is started anew\n" LOST "it is started anew in 0.200 s\n"
+        LOST "it is started anew\n" LOST "it is started anew in 0.2 s\n"
              "rank 3 (decode) was lost: exit code 4; it is started anew in ";
     CU_ASSERT_EQUAL_FATAL(strncmp(text, begin, sizeof(begin) - 1), 0);
     double seconds = strtod(text + sizeof(begin) - 1, NULL);

@@ -12,8 +12,11 @@
 
 /* Progress calls of one poll; the rest waits until the events are told. */
 #define PROGRESS_CALLS 64
-/* While UCX closes an endpoint it needs progress without saying so. */
-#define CLOSING_SLEEP_NS AKIN_NS_PER_MS
+/* While UCX closes an endpoint, or waits for room at a peer, it needs progress
+ * without saying so. */
+#define BLIND_SLEEP_NS AKIN_NS_PER_MS
+/* How often in a row UCX may refuse to be slept on before it is done anyway. */
+#define BUSY_CALLS 16
 
 static int progress(akin_net_t *net)
 {
@@ -39,9 +42,10 @@ int akin_net_poll(akin_net_t *net)
     return n;
 }
 
-/* Sleep until UCX, a wake-up or the time asks. Returns non-zero if awakened by
- * akin_net_wake() or the descriptor that is watched, negative on failure. */
-static int sleep_until(akin_net_t *net, int64_t deadline_ns)
+/* Sleep until UCX, a wake-up or the time asks; not for long while UCX would not
+ * ask. Returns non-zero if awakened by akin_net_wake() or the descriptor that
+ * is watched, negative on failure. */
+static int sleep_until(akin_net_t *net, int64_t deadline_ns, int is_blind)
 {
     if (net->pulse.n_watched > 0 && deadline_ns > net->pulse.due_ns)
         deadline_ns = net->pulse.due_ns;
@@ -51,8 +55,8 @@ static int sleep_until(akin_net_t *net, int64_t deadline_ns)
         if (left < 0)
             left = 0;
     }
-    if (net->n_closing > 0 && left > CLOSING_SLEEP_NS)
-        left = CLOSING_SLEEP_NS;
+    if ((net->n_closing > 0 || is_blind) && left > BLIND_SLEEP_NS)
+        left = BLIND_SLEEP_NS;
     const struct timespec timeout = {.tv_sec = (time_t)(left / AKIN_NS_PER_S),
                                      .tv_nsec = (long)(left % AKIN_NS_PER_S)};
     struct pollfd fds[3] = {{.fd = net->worker_fd, .events = POLLIN},
@@ -71,7 +75,7 @@ static int sleep_until(akin_net_t *net, int64_t deadline_ns)
 akin_status_t akin_net_wait(akin_net_t *net, int64_t deadline_ns)
 {
     const uint64_t seen = net->n_visible;
-    int awakened = 0, has_slept = 0;
+    int awakened = 0, has_slept = 0, n_busy = 0;
     for (;;) {
         int some = akin_net_poll(net);
         /* Heartbeats and what UCX does for itself are nobody's business. */
@@ -80,18 +84,22 @@ akin_status_t akin_net_wait(akin_net_t *net, int64_t deadline_ns)
         if ((some != 0 || has_slept) && deadline_ns != INT64_MAX &&
             akin_clock_now_ns() >= deadline_ns)
             return AKIN_ERR_TIMEOUT;
-        if (some != 0)
+        if (some != 0) {
+            n_busy = 0;
             continue;
+        }
         /* Armed only when nothing has come since the poll, so that no event
          * slips in between. */
         ucs_status_t s = ucp_worker_arm(net->worker);
-        if (s == UCS_ERR_BUSY)
+        if (s == UCS_ERR_BUSY && n_busy < BUSY_CALLS) {
+            n_busy++;
             continue;
-        if (s != UCS_OK) {
+        }
+        if (s != UCS_OK && s != UCS_ERR_BUSY) {
             AKIN_LOG(NET, ERROR, "ucp_worker_arm: %s", ucs_status_string(s));
             return AKIN_ERR_UCX;
         }
-        awakened = sleep_until(net, deadline_ns);
+        awakened = sleep_until(net, deadline_ns, s == UCS_ERR_BUSY);
         if (awakened < 0) {
             AKIN_LOG(NET, ERROR, "ppoll: %s", strerror(errno));
             return AKIN_ERR_IO;

@@ -1,14 +1,20 @@
 /* Job command: its options, its start under mpirun, its life as a rank. */
 #include "launch/job_command.h"
 
+#include "base/clock.h"
 #include "base/log.h"
 #include "launch/command.h"
+#include "launch/job_end.h"
 #include "launch/mpirun.h"
 #include "net/boot.h"
 #include "net/supervisor.h"
 #include "roles/job_fit.h"
 
 #include <stdio.h>
+
+/* For MPI and the model: a rank that takes longer hangs, and with it the job.
+ */
+#define START_TIMEOUT_NS (30 * 60 * AKIN_NS_PER_S)
 
 enum { OPT_SET = 512, OPT_RESUME, OPT_PRINT_LAUNCH };
 
@@ -123,6 +129,10 @@ int akin_job_command_run(const akin_job_command_t *command, const char *name,
         .rank = (int)rank,
         .role = rank == 0 ? "router" : "worker",
         .pass_exit_code = rank == 0,
+        .start_timeout_ns = START_TIMEOUT_NS,
     };
-    return akin_supervisor_run(&supervisor);
+    int code = akin_supervisor_run(&supervisor);
+    if (rank == 0)
+        akin_job_end_tell(code);
+    return code;
 }

@@ -52,7 +52,7 @@ kill -KILL "$(ps -o ppid= -p "$(rank_process 0)" | tr -d ' ')"
 left supervisor 1
 
 # The last decode rank: nobody can go on, which is said.
-UCX_KEEPALIVE_INTERVAL=100ms begin alone --set roles.decode=1
+begin alone --set roles.decode=1 --set recovery.mode=shrink
 kill -KILL "$(rank_process 2)"
 left alone 1
 expect_text alone "$scratch/alone.end" "no decode worker is left"

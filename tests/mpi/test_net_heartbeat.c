@@ -25,6 +25,7 @@ typedef struct state {
     int is_tcp;
     pid_t pids[MAX_RANKS];
     uint32_t n_pids;
+    uint32_t n_pings;
     uint32_t n_pongs;
     uint32_t n_words;
     uint32_t n_late;
@@ -48,6 +49,7 @@ static void on_message(void *arg, uint32_t from, uint16_t type,
         s->n_pids++;
         break;
     case TYPE_PING:
+        s->n_pings++;
         CHECK(akin_net_send(s->net, from, TYPE_PONG, NULL, 0) == AKIN_OK);
         break;
     case TYPE_PONG:
@@ -245,7 +247,9 @@ static void frozen(state_t *s)
     }
     if (s->rank != VICTIM) {
         say(s, other, TYPE_PING);
-        WAIT_FOR(s->net, s->n_pongs == N_PHASES + 1);
+        /* Nobody leaves before the other one has its answer. */
+        WAIT_FOR(s->net,
+                 s->n_pongs == N_PHASES + 1 && s->n_pings == N_PHASES + 1);
     }
 }
 

@@ -56,11 +56,10 @@ finish() {
 
 # wait_until SECONDS COMMAND...: whether it succeeded in that time.
 wait_until() {
-    local tries=$(($1 * 20))
+    local end=$((SECONDS + $1 + 1))
     shift
     until "$@"; do
-        tries=$((tries - 1))
-        [ $tries -gt 0 ] || return 1
+        [ $SECONDS -lt $end ] || return 1
         sleep 0.05
     done
 }
@@ -158,14 +157,18 @@ value() {
     "$check" get "$scratch/$1.json" "$2"
 }
 
+# of_rank PID RANK: whether the process belongs to a rank.
+of_rank() {
+    tr '\0' '\n' 2>/dev/null <"/proc/$1/environ" |
+        grep -qx "OMPI_COMM_WORLD_RANK=$2"
+}
+
 # rank_process RANK: the process of a rank, which is not its supervisor.
 rank_process() {
     local pid
     for pid in $(job_processes); do
-        if tr '\0' '\n' <"/proc/$pid/environ" 2>/dev/null |
-            grep -qx "OMPI_COMM_WORLD_RANK=$1" &&
-            tr '\0' '\n' <"/proc/$(ps -o ppid= -p "$pid" | tr -d ' ')/environ" \
-                2>/dev/null | grep -qx "OMPI_COMM_WORLD_RANK=$1"; then
+        if of_rank "$pid" "$1" &&
+            of_rank "$(ps -o ppid= -p "$pid" | tr -d ' ')" "$1"; then
             echo "$pid"
             return 0
         fi

@@ -50,6 +50,7 @@ figure() {
 }
 
 # is_at_least N PATH, is_now TEXT PATH: of the job's status now.
+# shellcheck disable=SC2317 # wait_until calls it
 is_at_least() {
     [ "$(figure "$2")" -ge "$1" ]
 }

@@ -3,6 +3,7 @@
 
 #include "base/clock.h"
 #include "launch/command.h"
+#include "launch/job_end.h"
 #include "net/boot.h"
 
 #include <errno.h>
@@ -24,6 +25,11 @@ static const char *const environment[][2] = {
     {"OMPI_MCA_hwloc_base_binding_policy", "none"},
     {"OMPI_MCA_orte_base_help_aggregate", "0"},
 };
+
+/* How long mpirun may take to end by itself once the job is over, and then at
+ * the signal that ends the job at once. */
+#define PART_NS (6 * AKIN_NS_PER_S)
+#define TERM_NS (4 * AKIN_NS_PER_S)
 
 #define N_ENVIRONMENT (sizeof(environment) / sizeof(environment[0]))
 
@@ -123,25 +129,68 @@ static void become_mpirun(const akin_mpirun_t *command, pid_t launcher,
     _exit(AKIN_EXIT_FAILED);
 }
 
+/* Waiting for mpirun's end. */
+typedef struct attendance {
+    pid_t mpirun;
+    const sigset_t *watched;
+    akin_job_end_t job_end;
+    int n_signals;
+    int is_told;  /* the job is over */
+    int code;     /* then: the job's */
+    int is_ended; /* mpirun does not end by itself */
+    int is_killed;
+    int64_t term_ns; /* when mpirun is told to end the job at once */
+    int64_t kill_ns; /* when it is killed */
+} attendance_t;
+
+/* What is due by time. */
+static void attend_time(attendance_t *a)
+{
+    const int64_t now_ns = akin_clock_now_ns();
+    if (!a->is_told && akin_job_end_is_told(&a->job_end, &a->code)) {
+        a->is_told = 1;
+        a->term_ns = now_ns + PART_NS;
+    }
+    if (a->term_ns <= now_ns) {
+        a->term_ns = INT64_MAX;
+        a->kill_ns = now_ns + TERM_NS;
+        a->is_ended = 1;
+        (void)kill(a->mpirun, SIGTERM);
+    }
+    if (a->kill_ns <= now_ns) {
+        a->kill_ns = INT64_MAX;
+        a->is_killed = 1;
+        (void)fprintf(stderr,
+                      "akin: mpirun does not end, some host does not answer: "
+                      "it was killed%s\n",
+                      a->is_told ? "; the job was over" : "");
+        /* Its agents are of the group. */
+        (void)kill(-a->mpirun, SIGKILL);
+    }
+}
+
 /* Wait for mpirun's end and pass signals on. The first one is repeated, since
  * an mpirun that has not started its ranks yet passes nothing on. */
-static int attend(pid_t mpirun, const sigset_t *watched, int *n_signals_p)
+static int attend(attendance_t *a)
 {
-    static const struct timespec again = {.tv_sec = 1};
+    static const struct timespec look = {.tv_sec = 1};
     for (;;) {
-        int number = *n_signals_p == 1 ? sigtimedwait(watched, NULL, &again)
-                                       : sigwaitinfo(watched, NULL);
+        attend_time(a);
+        int number = sigtimedwait(a->watched, NULL, &look);
         int status;
         if (number == SIGCHLD) {
-            if (waitpid(mpirun, &status, WNOHANG) == mpirun)
+            if (waitpid(a->mpirun, &status, WNOHANG) == a->mpirun)
                 return status;
-        } else if (number > 0) {
-            ++*n_signals_p;
-        } else if (errno != EAGAIN) {
             continue;
         }
-        if (*n_signals_p > 0 && number != SIGCHLD)
-            (void)kill(mpirun, *n_signals_p == 1 ? SIGUSR1 : SIGTERM);
+        if (number > 0)
+            a->n_signals++;
+        else if (errno != EAGAIN)
+            continue;
+        if (a->n_signals == 1)
+            (void)kill(a->mpirun, SIGUSR1);
+        else if (number > 0 && !a->is_ended)
+            a->term_ns = akin_clock_now_ns();
     }
 }
 
@@ -160,27 +209,35 @@ int akin_mpirun_run(const akin_mpirun_t *command)
     (void)signal(SIGCHLD, SIG_DFL);
     (void)sigprocmask(SIG_BLOCK, &watched, &mask);
     (void)fflush(stdout);
+    attendance_t a = {
+        .watched = &watched, .term_ns = INT64_MAX, .kill_ns = INT64_MAX};
+    /* The job does as well without. */
+    if (akin_job_end_listen(&a.job_end) != AKIN_OK)
+        akin_job_end_close(&a.job_end);
     pid_t launcher = getpid();
     pid_t pid = fork();
     if (pid == 0)
         become_mpirun(command, launcher, &mask);
     int code = AKIN_EXIT_FAILED;
+    a.mpirun = pid;
     if (pid < 0) {
         (void)fprintf(stderr, "akin: cannot start mpirun: %s\n",
                       strerror(errno));
     } else {
-        int n_signals = 0;
-        int status = attend(pid, &watched, &n_signals);
-        if (n_signals > 1)
+        int status = attend(&a);
+        if (a.is_told && a.is_ended)
+            code = a.code < 128 ? a.code : AKIN_EXIT_FAILED;
+        else if (a.n_signals > 1)
             code = AKIN_EXIT_STOPPED;
         else if (WIFEXITED(status) && WEXITSTATUS(status) < 128)
             code = WEXITSTATUS(status);
-        else if (n_signals == 1)
+        else if (a.n_signals == 1)
             code = AKIN_EXIT_STOPPED; /* before anybody could handle it */
         else if (WIFSIGNALED(status))
             (void)fprintf(stderr, "akin: mpirun was ended by signal %d (%s)\n",
                           WTERMSIG(status), strsignal(WTERMSIG(status)));
     }
+    akin_job_end_close(&a.job_end);
     (void)sigprocmask(SIG_SETMASK, &mask, NULL);
     return code;
 }

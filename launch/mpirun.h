@@ -37,9 +37,12 @@ void akin_mpirun_print(const akin_mpirun_t *command, FILE *stream);
  * Run it and wait. SIGINT, SIGTERM and SIGHUP become SIGUSR1 to mpirun, which
  * passes that one on to the ranks, so that the run can stop in order; a second
  * one becomes SIGTERM, with which mpirun ends the job at once. The job ends
- * with this process, however that ends.
+ * with this process, however that ends. An mpirun that is still there some
+ * seconds after SIGTERM, or after the router's supervisor has told that the job
+ * is over, is killed: it waits for hosts that do not answer.
  *
- * \return exit code: mpirun's; AKIN_EXIT_STOPPED if signals ended it;
+ * \return exit code: mpirun's, or the job's where mpirun had to be ended after
+ *         it; AKIN_EXIT_STOPPED if signals ended it;
  *         AKIN_EXIT_FAILED if another signal ended it or the router.
  */
 int akin_mpirun_run(const akin_mpirun_t *command);

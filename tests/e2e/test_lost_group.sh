@@ -11,10 +11,10 @@ input=$scratch/three.in
 run base
 expect "base: exit code" 0 "$code"
 
-export UCX_KEEPALIVE_INTERVAL=100ms
 timeout_s=3
-roles=(--set roles.prefill=2 --set roles.decode=2 --set roles.ep=2
-    --set decode.max_batch=2 --set "ep.timeout=${timeout_s}s")
+roles=(--set recovery.mode=shrink --set roles.prefill=2 --set roles.decode=2
+    --set roles.ep=2 --set decode.max_batch=2
+    --set "ep.timeout=${timeout_s}s")
 
 # Called by name from within wait_for.
 # shellcheck disable=SC2317

@@ -85,7 +85,8 @@ const akin_config_row_t akin_job_rows[] = {
      "How often the router and a worker's rank show each other that they "
      "live."},
     {"net.heartbeat_timeout", AKIN_CONFIG_TIME, "", "2s", 1e7, 3.6e12, NULL,
-     "A rank that is silent for longer is lost."},
+     "A rank that is silent for longer is lost; its workers bear with the "
+     "router for ten times as long."},
     {"recovery.mode", AKIN_CONFIG_CHOICE, "", "respawn", 0, 0,
      "respawn|spare|shrink",
      "What follows the loss of a worker. respawn: its ranks are started anew "

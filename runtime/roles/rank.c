@@ -166,10 +166,8 @@ static akin_status_t serve(akini_self_t *self, akini_worker_wait_t *wait)
 {
     const int has_joined = self->life->number > 0;
     akin_status_t status = arm(self);
-    if (status == AKIN_OK && !has_joined)
-        status = akin_net_watch_peer(self->net, AKIN_ROUTER_RANK,
-                                     self->job.heartbeat_ns,
-                                     self->job.heartbeat_timeout_ns);
+    if (status == AKIN_OK)
+        status = akini_rank_watch_router(self);
     if (status == AKIN_OK && has_joined)
         status = akini_rank_wait(self, wait);
     else if (status == AKIN_OK && self->place.role == AKIN_JOB_SPARE) {
@@ -232,7 +230,7 @@ static int run_later_life(akini_self_t *self)
 {
     akini_worker_wait_t wait = {0};
     akin_status_t status = akini_rank_join(self, &wait);
-    if (status == AKIN_ERR_PEER) {
+    if (self->router_is_gone) {
         AKIN_LOG(ROLES, DEBUG, "the router is gone: %s", self->err.text);
         akini_worker_wait_end(&wait);
         return AKIN_SUPERVISOR_ROUTER_GONE;

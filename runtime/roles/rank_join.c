@@ -54,13 +54,14 @@ static akin_status_t meet_router(akini_self_t *self)
     akin_status_t status = akini_rank_compute_layout(self);
     if (status == AKIN_OK)
         status = akini_rank_create_net(self);
-    if (status == AKIN_OK)
-        status = akin_net_add_peer(self->net, AKIN_ROUTER_RANK,
-                                   self->router_identity,
-                                   self->router_identity_bytes, &self->err);
+    if (status != AKIN_OK)
+        return status;
+    status =
+        akin_net_add_peer(self->net, AKIN_ROUTER_RANK, self->router_identity,
+                          self->router_identity_bytes, &self->err);
     /* A router that is gone leaves nothing to connect to. */
-    if (status == AKIN_ERR_UCX)
-        status = AKIN_ERR_PEER;
+    self->router_is_gone = status == AKIN_ERR_UCX;
+    /* Its first word is waited for no longer than need be. */
     if (status == AKIN_OK)
         status = akin_net_watch_peer(self->net, AKIN_ROUTER_RANK,
                                      self->job.heartbeat_ns,
@@ -69,6 +70,16 @@ static akin_status_t meet_router(akini_self_t *self)
         status = akini_rank_ep_open(&self->ep, self->number, &self->place,
                                     &self->err);
     return status;
+}
+
+/* Whether the router has ever said anything to this life, which knows nobody
+ * else. One that has, and is lost, may have given this life up; the next one
+ * will see. */
+static int has_heard_router(const akini_self_t *self)
+{
+    akin_net_stats_t stats;
+    akin_net_stats(self->net, &stats);
+    return stats.messages_received + stats.heartbeats_received > 0;
 }
 
 static akin_status_t send_join(akini_self_t *self)
@@ -182,20 +193,36 @@ static akin_status_t take_leave(akini_self_t *self, akini_worker_wait_t *wait)
     return AKIN_ERR_CANCELED;
 }
 
+/* Until all ranks of the group have come, and the time that this one has to
+ * wait is over. */
+static akin_status_t wait_for_group(akini_self_t *self,
+                                    akini_worker_wait_t *wait, int64_t ready_ns)
+{
+    akin_status_t status = AKIN_OK;
+    int is_patient = 0;
+    while (status == AKIN_OK &&
+           (wait->group_data == NULL || akin_clock_now_ns() < ready_ns)) {
+        status = wait_more(self, wait,
+                           wait->group_data == NULL ? INT64_MAX : ready_ns);
+        if (status == AKIN_OK && !is_patient && has_heard_router(self)) {
+            is_patient = 1;
+            status = akini_rank_watch_router(self);
+        }
+    }
+    self->router_is_gone = status == AKIN_ERR_PEER &&
+                           !akin_net_has_peer(self->net, AKIN_ROUTER_RANK) &&
+                           !has_heard_router(self);
+    return status;
+}
+
 static akin_status_t join(akini_self_t *self, akini_worker_wait_t *wait)
 {
     const int64_t ready_ns = akin_clock_now_ns() + self->life->delay_ns;
     akin_status_t status = send_join(self);
     if (status == AKIN_OK && self->life->is_last)
         return take_leave(self, wait);
-    while (status == AKIN_OK &&
-           (wait->group_data == NULL || akin_clock_now_ns() < ready_ns))
-        status = wait_more(self, wait,
-                           wait->group_data == NULL ? INT64_MAX : ready_ns);
-    /* The router never took notice of this life, or has gone. */
-    if (status == AKIN_ERR_PEER && wait->group_data == NULL &&
-        !akin_net_has_peer(self->net, AKIN_ROUTER_RANK))
-        return AKIN_ERR_PEER;
+    if (status == AKIN_OK)
+        status = wait_for_group(self, wait, ready_ns);
     if (status == AKIN_OK)
         status = meet_group(self, &wait->group);
     if (status == AKIN_OK)
@@ -216,18 +243,6 @@ akin_status_t akini_rank_join(akini_self_t *self, akini_worker_wait_t *wait)
     return join(self, wait);
 }
 
-/* Become what the router says. */
-static akin_status_t assume(akini_self_t *self, const akin_message_assume_t *m)
-{
-    akin_status_t status = akini_rank_ep_assume(&self->ep, m, &self->err);
-    for (size_t i = 0; i < m->n_peers && status == AKIN_OK; i++)
-        /* One that cannot be reached is lost, as the router will find. */
-        if (akini_worker_peers_add(&self->worker, &m->peers[i]) ==
-            AKIN_ERR_NOMEM)
-            status = AKIN_ERR_NOMEM;
-    return status;
-}
-
 akin_status_t akini_rank_wait(akini_self_t *self, akini_worker_wait_t *wait)
 {
     akin_status_t status = AKIN_OK;
@@ -235,7 +250,7 @@ akin_status_t akini_rank_wait(akini_self_t *self, akini_worker_wait_t *wait)
         status = wait_more(self, wait, INT64_MAX);
     if (status != AKIN_OK)
         return status;
-    status = assume(self, &wait->assume);
+    status = akini_rank_ep_assume(&self->ep, &wait->assume, &self->err);
     self->place.role =
         wait->assume.is_prefill ? AKIN_JOB_PREFILL : AKIN_JOB_DECODE;
     self->place.worker = wait->assume.worker;

@@ -3,6 +3,11 @@
 
 #include "base/thread.h"
 
+/* Timeouts that the router has. All its workers would leave it if it were
+ * stopped for one, as by a slow disk; and one that has died takes the job with
+ * it anyway. */
+#define ROUTER_PATIENCE 10
+
 akin_status_t akini_rank_read_text(akini_self_t *self)
 {
     akin_status_t status =
@@ -121,6 +126,13 @@ akin_status_t akini_rank_create_net(akini_self_t *self)
                              "out of memory for %u KV slots",
                              self->view.n_slots);
     return status;
+}
+
+akin_status_t akini_rank_watch_router(akini_self_t *self)
+{
+    return akin_net_watch_peer(
+        self->net, AKIN_ROUTER_RANK, self->job.heartbeat_ns,
+        ROUTER_PATIENCE * self->job.heartbeat_timeout_ns);
 }
 
 int akini_rank_is_fellow(const akini_self_t *self, uint32_t rank)

@@ -35,6 +35,7 @@ typedef struct akini_self {
     unsigned char *blobs;        /* identities of all ranks, of their start */
     const void *router_identity; /* in them, or in the ticket */
     size_t router_identity_bytes;
+    int router_is_gone; /* nothing of it was there for a later life */
     akin_message_identity_t *identities; /* [n_ranks] for the router */
     int64_t start_ns;
     akin_error_t err;
@@ -54,7 +55,7 @@ akin_status_t akini_rank_boot(akini_self_t *self) AKIN_MUST_CHECK;
  * \param[out] wait  begun; akini_worker_wait_end() in any case.
  * \return AKIN_OK
  * \return AKIN_ERR_CANCELED: there is nothing to join for; the end is in order.
- * \return AKIN_ERR_PEER: the router is gone; else why this life cannot go on.
+ * \return why this life cannot go on; self->router_is_gone: nor can another.
  */
 akin_status_t akini_rank_join(akini_self_t *self,
                               akini_worker_wait_t *wait) AKIN_MUST_CHECK;
@@ -73,6 +74,8 @@ akin_status_t akini_rank_wait(akini_self_t *self,
 akin_status_t akini_rank_read_text(akini_self_t *self) AKIN_MUST_CHECK;
 
 akin_status_t akini_rank_load_engine(akini_self_t *self) AKIN_MUST_CHECK;
+/** From now on the router is to show that it lives. */
+akin_status_t akini_rank_watch_router(akini_self_t *self) AKIN_MUST_CHECK;
 /** Layout of the KV slots of this job's model. */
 akin_status_t akini_rank_compute_layout(akini_self_t *self) AKIN_MUST_CHECK;
 /** The net, and on workers their KV cache. */

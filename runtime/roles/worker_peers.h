@@ -15,6 +15,7 @@ struct akin_message_identity;
 typedef struct akini_pending_peer {
     void *identity; /* owned */
     size_t bytes;
+    int is_owed; /* the router waits for PEERED */
 } akini_pending_peer_t;
 
 typedef struct akini_worker_peers {
@@ -32,7 +33,12 @@ int akini_worker_peers_message(struct akin_worker *worker, uint32_t from,
                                uint16_t type, const void *payload,
                                size_t bytes);
 
-/** Connect to a rank now, or once its predecessor is gone. */
+/**
+ * Connect to a rank now, or once its predecessor is gone; the router does not
+ * wait for it.
+ *
+ * \return AKIN_OK, AKIN_ERR_NOMEM, or that of akin_net_add_peer()
+ */
 akin_status_t
 akini_worker_peers_add(struct akin_worker *worker,
                        const struct akin_message_identity *id) AKIN_MUST_CHECK;

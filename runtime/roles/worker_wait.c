@@ -26,16 +26,28 @@ static akin_status_t on_group(akini_worker_wait_t *wait, const void *payload,
                                     : AKIN_ERR_NOMEM;
 }
 
+/* At once: what the router says next may be that one of them is lost, or has a
+ * successor. One that cannot be reached is lost, as the router will find. */
+static akin_status_t connect_peers(akini_worker_wait_t *wait)
+{
+    for (size_t i = 0; i < wait->assume.n_peers; i++)
+        if (akini_worker_peers_add(wait->worker, &wait->assume.peers[i]) ==
+            AKIN_ERR_NOMEM)
+            return AKIN_ERR_NOMEM;
+    return AKIN_OK;
+}
+
 static akin_status_t on_assume(akini_worker_wait_t *wait, const void *payload,
                                size_t bytes)
 {
     if (wait->assume_data != NULL)
         return AKIN_ERR_EXISTS;
     wait->assume_data = copy(payload, bytes);
-    return wait->assume_data != NULL
-               ? akin_message_unpack_assume(wait->assume_data, bytes,
-                                            &wait->assume)
-               : AKIN_ERR_NOMEM;
+    if (wait->assume_data == NULL)
+        return AKIN_ERR_NOMEM;
+    akin_status_t status =
+        akin_message_unpack_assume(wait->assume_data, bytes, &wait->assume);
+    return status == AKIN_OK ? connect_peers(wait) : status;
 }
 
 static void on_message(void *arg, uint16_t type, const void *payload,

@@ -10,7 +10,8 @@ typedef struct akini_worker_wait {
     int is_stopped;               /* STOP: it is not needed */
     akin_message_group_t group;   /* GROUP; its blobs are in group_data */
     void *group_data;             /* NULL: it has not come */
-    akin_message_assume_t assume; /* ASSUME, likewise */
+    akin_message_assume_t assume; /* ASSUME, likewise; its peers have been
+                                   * connected to, as far as they live */
     void *assume_data;
 } akini_worker_wait_t;
 

@@ -4,7 +4,7 @@
 #define N_PROMPT 20u
 
 /* A stop string that there is no memory for is how this test runs out of it. */
-const char *__asan_default_options(void);
+const char *__asan_default_options(void) __attribute__((visibility("default")));
 const char *__asan_default_options(void)
 {
     return "allocator_may_return_null=1";

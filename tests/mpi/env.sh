@@ -19,7 +19,7 @@ export OMPI_MCA_pml=ucx OMPI_MCA_pml_ucx_tls=any OMPI_MCA_pml_ucx_devices=any
 export OMPI_MCA_osc=^ucx OMPI_MCA_btl=self
 export UCX_WARN_UNUSED_ENV_VARS=n
 
-# The checkout that this file lies in, for the suppression list.
+# The checkout that this file lies in, for the suppression lists.
 akin_env_dir=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 
 case ${AKIN_SANITIZE:-} in
@@ -40,7 +40,8 @@ Tsan)
     # The memory hooks of Open MPI and UCX run where a thread is no longer
     # known to TSan, and crash it.
     export OMPI_MCA_memory=^patcher UCX_MEM_EVENTS=n
-    export TSAN_OPTIONS=halt_on_error=1:second_deadlock_stack=1
+    TSAN_OPTIONS=suppressions=$akin_env_dir/tsan.supp
+    export TSAN_OPTIONS=$TSAN_OPTIONS:halt_on_error=1:second_deadlock_stack=1
     ;;
 esac
 unset akin_env_dir

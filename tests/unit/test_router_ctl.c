@@ -18,7 +18,7 @@ static void init(bed_t *b, uint32_t ep, int n_requests, uint32_t max_tokens)
     FILE *file = fopen(scratch_path("in"), "w");
     CU_ASSERT_PTR_NOT_NULL_FATAL(file);
     for (int i = 0; i < n_requests; i++) {
-        char id[8];
+        char id[16];
         (void)snprintf(id, sizeof(id), "r%d", i);
         bed_write_request(file, id, N_PROMPT, max_tokens);
     }

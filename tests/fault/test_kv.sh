@@ -74,6 +74,7 @@ expect "never: answers, errors" "1 25" \
     "$("$check" lines "$scratch/never.jsonl" 16 | cut -d' ' -f1,2)"
 expect_text "never" "$scratch/never.jsonl" '"code":"too_many_restarts"'
 
-AKIN_FAULT_KV=flip-kv:x run bad
+# Nobody comes in the place of ranks that refuse the switch.
+AKIN_FAULT_KV=flip-kv:x run bad --set recovery.mode=shrink
 expect "bad switch: exit code" 1 "$code"
 finish

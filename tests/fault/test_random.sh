@@ -52,6 +52,9 @@ draw_job() {
     if [ "$recovery" = spare ]; then
         pick 1 2
         n_spare=$picked
+    elif [ "$recovery" = shrink ]; then
+        pick 2 3 4
+        n_decode=$picked
     fi
     pick true true false
     cache=$picked
@@ -95,9 +98,11 @@ may_lose() {
 # draw_fault: one more item in $items, or none where the job has nobody to
 # lose. lives[worker] counts the lives that earlier items have ended.
 draw_fault() {
-    local worker place life jobs point number action tries
+    local worker place life jobs point number action tries n
+    # A spare one comes to nothing before there is a loss.
+    n=$((n_prefill + n_decode + (${#items[@]} > 0 ? n_spare : 0)))
     for ((tries = 0; tries < 20; tries++)); do
-        draw $((n_prefill + n_decode + n_spare))
+        draw $n
         worker=$drawn
         may_lose "$worker" && break
     done
@@ -106,7 +111,9 @@ draw_fault() {
     draw "$ep"
     place=$drawn
     life=${lives[worker]:-0}
-    jobs=" plain end peer"
+    jobs=" plain end"
+    # What ranks hear of an earlier one.
+    [ ${#items[@]} -eq 0 ] || jobs+=" peer"
     if [ "$ep" -gt 1 ]; then
         jobs+=$([ "$place" -eq 0 ] && echo " ep-leader ep-end-leader" ||
             echo " ep-member ep-end-member")

@@ -352,6 +352,9 @@ akin_status_t akin_router_run(akin_router_t *router, akin_net_t *net,
     if (r->failure == AKIN_OK)
         r->failure = ended;
     stop_workers(r);
+    akin_net_stats_t stats;
+    akin_net_stats(net, &stats);
+    akin_summary_add_late(r->summary, stats.messages_late);
     if (r->failure == AKIN_OK)
         r->failure = r->sink->ops->report(r->sink, &r->error);
     *end_p = (akin_router_end_t){

@@ -99,6 +99,12 @@ akin_status_t akin_net_add_peer(akin_net_t *net, uint32_t rank,
     return AKIN_OK;
 }
 
+void akin_net_stats(const akin_net_t *net, akin_net_stats_t *stats_p)
+{
+    (void)net;
+    *stats_p = (akin_net_stats_t){0};
+}
+
 const char *akin_net_path(const akin_net_t *net, uint32_t rank)
 {
     (void)net;

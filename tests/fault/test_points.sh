@@ -94,12 +94,17 @@ cover join "$starters" "start join 1.1 2.1 3.1 4.1 1.2 2.2 3.2 4.2" \
     -- "${two[@]}"
 spare=(--set recovery.mode=spare --set roles.spare=2)
 cover spare 3:mid-step#2=kill "start spare 5 6" -- "${two[@]}" "${spare[@]}"
+# The first of two spare ones is about to be a prefill worker when the second
+# becomes a decode worker, which it has to connect to.
+cover spare-peer "1:mid-step#2=kill 3:before-receive.LOST#1=kill
+    5:before-receive.ASSUME#1=sleep-1000" "start spare-peer 5" \
+    -- "${two[@]}" "${spare[@]}"
 cover spare-end "" "start spare-end 5 6" -- "${two[@]}" "${spare[@]}"
 
 # Requests that wait for a decode worker.
-in_flight=24 cover keep "" "prefill keep 1 2" -- "${two[@]}" --set roles.decode=1 \
-    --set decode.max_batch=1 --set net.transfer_timeout=400ms \
-    --set kv.lease=600ms
+in_flight=24 cover keep 3:before-step#9=sleep-1500 "prefill keep 1 2" \
+    -- "${two[@]}" --set roles.decode=1 --set decode.max_batch=1 \
+    --set net.transfer_timeout=400ms --set kv.lease=600ms
 # Experts that change their place.
 cover place "" "decode place-leader 3 5" "decode place-member 4.1 6.1" \
     -- "${two[@]}" --set roles.ep=2 --set roles.prefill_ep=1 \

@@ -13,7 +13,7 @@ if [ "${seeds[0]:-}" = -n ]; then
     first=${seeds[2]:-1}
     mapfile -t seeds < <(seq "$first" $((first + seeds[1] - 1)))
 fi
-[ ${#seeds[@]} -gt 0 ] || seeds=(1 2 3 4 5 6)
+[ ${#seeds[@]} -gt 0 ] || seeds=(8 10 14 17 21 34)
 
 deadline_s=2 # net.heartbeat_timeout
 margin_s=10  # of each fault
@@ -111,18 +111,19 @@ draw_fault() {
     draw "$ep"
     place=$drawn
     life=${lives[worker]:-0}
-    jobs=" plain end"
+    jobs=" plain"
+    draw 4
+    [ "$drawn" -gt 0 ] || jobs+=" end"
     # What ranks hear of an earlier one.
     [ ${#items[@]} -eq 0 ] || jobs+=" peer"
     if [ "$ep" -gt 1 ]; then
-        jobs+=$([ "$place" -eq 0 ] && echo " ep-leader ep-end-leader" ||
-            echo " ep-member ep-end-member")
+        jobs+=$([ "$place" -eq 0 ] && echo " ep-leader" || echo " ep-member")
     fi
     # A spare one has a role later, if at all, and so has a later life.
     if [ "$role" = spare ]; then
         pick start prefill decode
         role=$picked
-        jobs+=" spare spare-end"
+        jobs+=" spare spare-peer"
     elif [ "$life" -gt 0 ]; then
         pick start "$role"
         role=$picked

@@ -4,6 +4,7 @@
 #define AKIN_TESTS_UNIT_JOIN_BED_H
 
 #include "router_bed.h"
+#include "router_books.h"
 
 #include <jansson.h>
 
@@ -214,37 +215,10 @@ static inline double join_figure(const bed_t *b, int worker, const char *key)
     return number;
 }
 
-/** Whether the router's books of places, groups and vacancies agree. */
+/** Whether the router's books agree with each other. */
 static inline int join_books_agree(const bed_t *b)
 {
-    const akin_router_t *r = b->r;
-    const uint32_t n_workers = b->job.n_prefill + b->job.n_decode;
-    int agree = 1;
-    for (uint32_t w = 0; w < n_workers; w++) {
-        uint32_t n, n_served = 0;
-        const akini_rank_t *places = akini_router_places(r, w, &n);
-        for (uint32_t g = 0; g < r->n_groups; g++)
-            if (r->groups[g].state == AKINI_GROUP_SERVING &&
-                r->groups[g].worker == w) {
-                n_served++;
-                for (uint32_t i = 0; i < n; i++)
-                    agree &= places[i].rank == r->groups[g].first + i;
-            }
-        agree &= n_served == (r->lost_ns[w] == 0);
-        for (uint32_t i = 0; i < n; i++) {
-            agree &= places[i].is_lost == (r->lost_ns[w] != 0);
-            agree &= places[i].worker == w;
-            if (!places[i].is_lost)
-                agree &= r->places[places[i].rank] == &places[i];
-        }
-    }
-    for (uint32_t g = 0; g < r->n_groups; g++) {
-        const akini_group_t *group = &r->groups[g];
-        for (uint32_t i = 0; i < group->n_ranks; i++)
-            agree &= (r->places[group->first + i] != NULL) ==
-                     (group->state == AKINI_GROUP_SERVING);
-    }
-    return agree;
+    return books_of_places_agree(b->r);
 }
 
 #endif

@@ -79,6 +79,9 @@ static akin_status_t context_open(akin_net_t *net, akin_error_t *err)
     /* Without it an endpoint with error handling leaves shared memory for tcp
      * without a word. */
     setenv("UCX_MM_ERROR_HANDLING", "y", 0);
+    /* Else connecting to a host that does not answer takes minutes, in which
+     * this rank does nothing. */
+    setenv("UCX_TCP_CONN_NB", "y", 0);
     akini_ucx_log_hush();
     ucp_config_t *config = NULL;
     ucs_status_t s = ucp_config_read(NULL, NULL, &config);

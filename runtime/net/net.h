@@ -95,6 +95,7 @@ akin_status_t akin_net_identity(const akin_net_t *net, void **blob_p,
  * \return AKIN_ERR_EXISTS: the peer is connected already.
  * \return AKIN_ERR_BUSY: it is lost, but peer_lost was not yet called.
  * \return AKIN_ERR_PEER: the identity is that of a lost process.
+ * \return AKIN_ERR_NOT_FOUND: no network leads there.
  * \return AKIN_ERR_RANGE, AKIN_ERR_NOMEM, AKIN_ERR_UCX
  */
 akin_status_t akin_net_add_peer(akin_net_t *net, uint32_t rank,

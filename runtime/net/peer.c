@@ -44,10 +44,12 @@ static akin_status_t peer_connect(akini_peer_t *peer,
     ucp_ep_h endpoint = NULL;
     ucs_status_t s = ucp_ep_create(peer->net->worker, &params, &endpoint);
     if (s != UCS_OK)
-        return akin_error_set(
-            err, s == UCS_ERR_NO_MEMORY ? AKIN_ERR_NOMEM : AKIN_ERR_UCX,
-            "rank %u: ucp_ep_create: %s", (unsigned)peer->rank,
-            ucs_status_string(s));
+        return akin_error_set(err,
+                              s == UCS_ERR_NO_MEMORY     ? AKIN_ERR_NOMEM
+                              : s == UCS_ERR_UNREACHABLE ? AKIN_ERR_NOT_FOUND
+                                                         : AKIN_ERR_UCX,
+                              "rank %u: ucp_ep_create: %s",
+                              (unsigned)peer->rank, ucs_status_string(s));
     ucp_rkey_h rkey = NULL;
     if (id->rkey_bytes != 0) {
         s = ucp_ep_rkey_unpack(endpoint, id->rkey, &rkey);

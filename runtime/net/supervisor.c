@@ -3,6 +3,7 @@
 
 #include "base/clock.h"
 #include "base/log.h"
+#include "net/leftover.h"
 #include "net/life_watch.h"
 #include "net/respawn_policy.h"
 #include "net/supervised.h"
@@ -24,6 +25,8 @@ static const int forwarded[] = {SIGINT, SIGTERM, SIGUSR1, SIGHUP};
 
 /* A launcher that is killed says nothing, so that it is looked after. */
 #define LAUNCHER_LOOK_NS (5 * AKIN_NS_PER_S)
+/* Between lives that do not reach their router. */
+#define AWAY_NS AKIN_NS_PER_S
 
 typedef struct supervisor {
     const akin_supervisor_params_t *params;
@@ -40,8 +43,10 @@ typedef struct supervisor {
     akini_life_watch_t watch;
     akin_supervisor_life_t life; /* the latest; its ticket is the rank's */
     int64_t forked_ns;
-    int64_t next_ns; /* when the next one may begin */
-    int is_killed;   /* by the supervisor, which has said so */
+    time_t forked_at; /* the same, by the time of day */
+    int64_t next_ns;  /* when the next one may begin */
+    int64_t away_ns;  /* since when lives do not reach the router; 0: they do */
+    int is_killed;    /* by the supervisor, which has said so */
 } supervisor_t;
 
 /* Standard input belongs to the first life: what it had read is gone. */
@@ -96,6 +101,7 @@ static int rank_start(supervisor_t *s)
     akini_supervised_look(&s->supervised, &s->signs);
     s->is_killed = 0;
     s->forked_ns = akin_clock_now_ns();
+    s->forked_at = time(NULL);
     akini_life_watch_begin(&s->watch, s->forked_ns);
     /* Or both would write what is still buffered. */
     (void)fflush(NULL);
@@ -198,11 +204,32 @@ static int attend_rank(supervisor_t *s)
         int wait_status;
         if (waitpid(s->rank, &wait_status, WNOHANG) != s->rank)
             continue;
+        /* What it had no time to remove itself. */
+        if (WIFSIGNALED(wait_status))
+            (void)akini_leftover_remove(s->rank, s->forked_at);
         s->rank = 0;
         /* What it told between the look and its end. */
         akini_supervised_look(&s->supervised, &s->signs);
         return wait_status;
     }
+}
+
+/* A life has not reached its router. Non-zero: another one tries. */
+static int try_again(supervisor_t *s, const akini_supervisor_line_t *line)
+{
+    const int64_t now_ns = akin_clock_now_ns();
+    const int64_t limit_ns = s->signs.terms.reach_timeout_ns;
+    const int is_first = s->away_ns == 0;
+    if (is_first)
+        s->away_ns = now_ns;
+    const int goes_on = now_ns - s->away_ns < limit_ns;
+    if (!s->is_over && (is_first || !goes_on))
+        akini_supervisor_line_away(line, goes_on);
+    if (s->is_over || !goes_on)
+        return 0;
+    s->life.number++;
+    s->next_ns = now_ns + AWAY_NS;
+    return 1;
 }
 
 /* What follows the end of a rank. Non-zero: the life that s->life says; zero:
@@ -232,6 +259,13 @@ static int follow(supervisor_t *s, int wait_status, int *code_p)
     if (code == 0 ||
         (WIFEXITED(wait_status) && code == AKIN_SUPERVISOR_ROUTER_GONE))
         return 0;
+    if (signs->is_armed)
+        s->away_ns = 0;
+    if (WIFEXITED(wait_status) && code == AKIN_SUPERVISOR_ROUTER_AWAY &&
+        s->life.number > 0) {
+        line.limit_ns = signs->terms.reach_timeout_ns;
+        return try_again(s, &line);
+    }
     if (s->life.is_last || signs->is_ending || s->is_over) {
         if (!s->is_killed)
             akini_supervisor_line_lost(&line, s->life.is_last ? AKINI_LOST_LAST

@@ -34,6 +34,11 @@ typedef int (*akin_supervisor_main_fn_t)(void *arg,
  * code like others. */
 #define AKIN_SUPERVISOR_ROUTER_GONE 75
 
+/** Exit code of a later life that has not reached its router, which may be
+ * behind a link that is cut: another life tries again a second later, and so
+ * on for reach_timeout_ns. These lives do not count as started anew. */
+#define AKIN_SUPERVISOR_ROUTER_AWAY 76
+
 typedef struct akin_supervisor_params {
     akin_supervisor_main_fn_t rank_main;
     /* Called in the rank before any signal can reach it, to say what signals
@@ -101,6 +106,9 @@ typedef struct akin_supervised_terms {
     /* A later life that is not armed by then, its delay not counted, is
      * killed; 0: never. */
     int64_t start_timeout_ns;
+    /* How long lives try to reach the router, from the first one that has not;
+     * 0: one tries. */
+    int64_t reach_timeout_ns;
     char role[16]; /* for messages; "": akin_supervisor_params_t's */
 } akin_supervised_terms_t;
 

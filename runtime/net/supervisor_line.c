@@ -128,3 +128,19 @@ void akini_supervisor_line_killed(const akini_supervisor_line_t *line)
         break;
     }
 }
+
+void akini_supervisor_line_away(const akini_supervisor_line_t *line,
+                                int goes_on)
+{
+    const span_t limit = span(line->limit_ns);
+    if (goes_on)
+        AKIN_LOG(NET, WARN,
+                 "rank %d (%s) does not reach the router: is a link cut? It "
+                 "tries for %s",
+                 line->rank, line->role, limit.chars);
+    else
+        AKIN_LOG(NET, ERROR,
+                 "rank %d (%s) has not reached the router in %s; the job goes "
+                 "on without it",
+                 line->rank, line->role, limit.chars);
+}

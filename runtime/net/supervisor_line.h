@@ -31,7 +31,7 @@ typedef struct akini_supervisor_line {
     int64_t window_ns;        /* lost for good; 0: of all times */
     akini_life_phase_t phase; /* killed: whose limit was over */
     int is_last;              /* killed: it only was to tell of the loss */
-    int64_t limit_ns;         /* killed */
+    int64_t limit_ns;         /* killed, away */
 } akini_supervisor_line_t;
 
 /** The rank was lost. */
@@ -40,6 +40,10 @@ void akini_supervisor_line_lost(const akini_supervisor_line_t *line,
 
 /** The supervisor has killed the rank. */
 void akini_supervisor_line_killed(const akini_supervisor_line_t *line);
+
+/** The rank does not reach the router; whether it tries again. */
+void akini_supervisor_line_away(const akini_supervisor_line_t *line,
+                                int goes_on);
 
 #ifdef __cplusplus
 }

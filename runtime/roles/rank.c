@@ -117,6 +117,7 @@ static akin_status_t arm(akini_self_t *self)
         /* The router has given the rank up before. */
         .stall_ns = is_router ? 0 : 2 * job->heartbeat_timeout_ns,
         .start_timeout_ns = job->start_timeout_ns,
+        .reach_timeout_ns = job->recovery_timeout_ns,
     };
     (void)snprintf(terms.role, sizeof(terms.role), "%s",
                    akin_job_role_name(self->place.role));
@@ -190,10 +191,11 @@ static int fail(const akini_self_t *self, akin_status_t status)
 
 static int end_worker(akini_self_t *self, akin_status_t status)
 {
+    /* One that fails is to have a successor. */
+    if (status != AKIN_OK && status != AKIN_ERR_CANCELED)
+        return fail(self, status);
     akin_supervised_end(END_NS);
-    if (status == AKIN_OK || status == AKIN_ERR_CANCELED)
-        return 0;
-    return fail(self, status);
+    return 0;
 }
 
 void akin_rank_set_signals(void)
@@ -234,6 +236,11 @@ static int run_later_life(akini_self_t *self)
         AKIN_LOG(ROLES, DEBUG, "the router is gone: %s", self->err.text);
         akini_worker_wait_end(&wait);
         return AKIN_SUPERVISOR_ROUTER_GONE;
+    }
+    if (self->router_is_away) {
+        AKIN_LOG(ROLES, DEBUG, "the router is not reached: %s", self->err.text);
+        akini_worker_wait_end(&wait);
+        return AKIN_SUPERVISOR_ROUTER_AWAY;
     }
     if (status == AKIN_OK)
         status = serve(self, &wait);

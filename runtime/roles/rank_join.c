@@ -16,6 +16,8 @@
 
 /* For the word of a last life to leave. */
 #define FLUSH_NS AKIN_NS_PER_S
+/* For a host to refuse a connection. */
+#define REFUSAL_NS (500 * AKIN_NS_PER_MS)
 
 static akin_status_t read_ticket(akini_self_t *self)
 {
@@ -56,11 +58,13 @@ static akin_status_t meet_router(akini_self_t *self)
         status = akini_rank_create_net(self);
     if (status != AKIN_OK)
         return status;
+    self->met_ns = akin_clock_now_ns();
     status =
         akin_net_add_peer(self->net, AKIN_ROUTER_RANK, self->router_identity,
                           self->router_identity_bytes, &self->err);
     /* A router that is gone leaves nothing to connect to. */
     self->router_is_gone = status == AKIN_ERR_UCX;
+    self->router_is_away = status == AKIN_ERR_NOT_FOUND;
     /* Its first word is waited for no longer than need be. */
     if (status == AKIN_OK)
         status = akin_net_watch_peer(self->net, AKIN_ROUTER_RANK,
@@ -209,9 +213,13 @@ static akin_status_t wait_for_group(akini_self_t *self,
             status = akini_rank_watch_router(self);
         }
     }
-    self->router_is_gone = status == AKIN_ERR_PEER &&
-                           !akin_net_has_peer(self->net, AKIN_ROUTER_RANK) &&
-                           !has_heard_router(self);
+    if (status == AKIN_ERR_PEER &&
+        !akin_net_has_peer(self->net, AKIN_ROUTER_RANK) &&
+        !has_heard_router(self)) {
+        /* The host of a router that is gone says so at once. */
+        self->router_is_away = akin_clock_now_ns() - self->met_ns > REFUSAL_NS;
+        self->router_is_gone = !self->router_is_away;
+    }
     return status;
 }
 

@@ -36,6 +36,8 @@ typedef struct akini_self {
     const void *router_identity; /* in them, or in the ticket */
     size_t router_identity_bytes;
     int router_is_gone; /* nothing of it was there for a later life */
+    int router_is_away; /* it does not answer, or no network leads to it */
+    int64_t met_ns;     /* when a later life turned to it */
     akin_message_identity_t *identities; /* [n_ranks] for the router */
     int64_t start_ns;
     akin_error_t err;
@@ -55,7 +57,8 @@ akin_status_t akini_rank_boot(akini_self_t *self) AKIN_MUST_CHECK;
  * \param[out] wait  begun; akini_worker_wait_end() in any case.
  * \return AKIN_OK
  * \return AKIN_ERR_CANCELED: there is nothing to join for; the end is in order.
- * \return why this life cannot go on; self->router_is_gone: nor can another.
+ * \return why this life cannot go on; self->router_is_gone: nor can another;
+ *         self->router_is_away: but another may.
  */
 akin_status_t akini_rank_join(akini_self_t *self,
                               akini_worker_wait_t *wait) AKIN_MUST_CHECK;

@@ -134,7 +134,10 @@ draw_fault() {
         '$1 == role && index(jobs, " " $3 " ") { print $2 }' "$points")
     point=$picked
     case $point in
-    *-step | *.TOKENS | *.EP_STEP | *.EP_DONE) draw 30 ;;
+    *-step | *.TOKENS | *.EP_STEP | *.EP_DONE)
+        # Prompts take few steps.
+        draw $([ "$role" = prefill ] && echo 6 || echo 30)
+        ;;
     *.PREFILL* | *.DECODE | *.TRANSFERRED | *.RELEASE | *-read) draw 4 ;;
     *) draw 1 ;;
     esac

@@ -81,7 +81,7 @@ const akin_config_row_t akin_job_rows[] = {
     {"router.socket", AKIN_CONFIG_STRING, "", "auto", 0, 0, NULL,
      "UNIX socket for akin ctl; auto: one in the user's runtime folder; empty: "
      "none."},
-    {"net.heartbeat", AKIN_CONFIG_TIME, "", "250ms", 1e6, 6e10, NULL,
+    {"net.heartbeat", AKIN_CONFIG_TIME, "", "500ms", 1e6, 6e10, NULL,
      "How often the router and a worker's rank show each other that they "
      "live."},
     {"net.heartbeat_timeout", AKIN_CONFIG_TIME, "", "2s", 1e7, 3.6e12, NULL,

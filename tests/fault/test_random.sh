@@ -136,7 +136,7 @@ draw_fault() {
     case $point in
     *-step | *.TOKENS | *.EP_STEP | *.EP_DONE)
         # Prompts take few steps.
-        draw $([ "$role" = prefill ] && echo 6 || echo 30)
+        draw "$([ "$role" = prefill ] && echo 6 || echo 30)"
         ;;
     *.PREFILL* | *.DECODE | *.TRANSFERRED | *.RELEASE | *-read) draw 4 ;;
     *) draw 1 ;;

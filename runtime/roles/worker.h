@@ -23,10 +23,10 @@ extern "C" {
 typedef struct akin_worker akin_worker_t;
 
 /** Who gets the messages of a rank that has no role yet. */
-typedef struct akini_worker_waiter {
+typedef struct akin_worker_waiter {
     void (*message)(void *arg, uint16_t type, const void *payload,
                     size_t bytes); /* of the router */
-} akini_worker_waiter_t;
+} akin_worker_waiter_t;
 
 /** What a role adds to a worker. */
 typedef struct akin_worker_role {
@@ -62,10 +62,10 @@ struct akin_worker {
     akin_stepper_t *stepper;
     akin_packer_t packer; /* for messages, one at a time */
     const akin_worker_role_t *role;
-    void *state;                /* the role's */
-    akin_worker_group_t group;  /* its worker, if that has several ranks */
-    akini_worker_peers_t peers; /* ranks of the other role that come and go */
-    const akini_worker_waiter_t *waiter; /* while it has no role */
+    void *state;               /* the role's */
+    akin_worker_group_t group; /* its worker, if that has several ranks */
+    akin_worker_peers_t peers; /* ranks of the other role that come and go */
+    const akin_worker_waiter_t *waiter; /* while it has no role */
     void *waiter_arg;
     int64_t beat_ns; /* how often its supervisor hears of it at least */
     akin_worker_place_t place; /* the next map of a layer, likewise */

@@ -9,7 +9,7 @@
 
 akin_status_t akini_worker_peers_create(akin_worker_t *worker)
 {
-    akini_worker_peers_t *p = &worker->peers;
+    akin_worker_peers_t *p = &worker->peers;
     p->n_ranks = akin_job_n_ranks(worker->job);
     p->pending = calloc(p->n_ranks, sizeof(*p->pending));
     return p->pending != NULL ? AKIN_OK : AKIN_ERR_NOMEM;
@@ -23,7 +23,7 @@ static void forget(akini_pending_peer_t *pending)
 
 void akini_worker_peers_cleanup(akin_worker_t *worker)
 {
-    akini_worker_peers_t *p = &worker->peers;
+    akin_worker_peers_t *p = &worker->peers;
     for (uint32_t i = 0; p->pending != NULL && i < p->n_ranks; i++)
         forget(&p->pending[i]);
     free(p->pending);

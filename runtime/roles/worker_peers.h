@@ -21,7 +21,7 @@ typedef struct akini_pending_peer {
 typedef struct akini_worker_peers {
     akini_pending_peer_t *pending; /* [n_ranks] of the job */
     uint32_t n_ranks;
-} akini_worker_peers_t;
+} akin_worker_peers_t;
 
 /** \return AKIN_OK, AKIN_ERR_NOMEM */
 akin_status_t

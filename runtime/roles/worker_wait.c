@@ -68,7 +68,7 @@ static void on_message(void *arg, uint16_t type, const void *payload,
                          akin_message_name(type), akin_status_string(status));
 }
 
-static const akini_worker_waiter_t waiter = {.message = on_message};
+static const akin_worker_waiter_t waiter = {.message = on_message};
 
 void akini_worker_wait_begin(akini_worker_wait_t *wait, akin_worker_t *worker)
 {

@@ -101,8 +101,12 @@ expect_text() {
     }
 }
 
-# expect_quiet NAME FILE: the launcher's own words do not reach the user.
+# expect_quiet NAME FILE: the launcher's own words do not reach the user, and no
+# sanitizer has any.
 expect_quiet() {
+    if grep -nE 'Sanitizer|runtime error:' "$2"; then
+        fail "$1: a sanitizer speaks"
+    fi
     if grep -nE '^-{20,}|mpirun (detected|noticed)|Primary job' "$2"; then
         fail "$1: the launcher speaks"
     fi

@@ -46,11 +46,18 @@ has_ended() {
     return 1
 }
 
+# How much longer things take under a sanitizer, which looks for leaks in every
+# process that ends.
+slowness=1
+case ${AKIN_SANITIZE:-} in
+Asan | Tsan | Ubsan) slowness=8 ;;
+esac
+
 # ended_in NAME SECONDS: as ended(), but a job that takes longer is a failure,
 # and is ended.
 ended_in() {
-    wait_until "$2" has_ended || {
-        fail "$1: it has not ended after $2 s"
+    wait_until $(($2 * slowness)) has_ended || {
+        fail "$1: it has not ended after $(($2 * slowness)) s"
         ps -o pid,ppid,stat,etime,args -p "$(job_processes | paste -sd,)"
         end_job
     }
@@ -80,7 +87,7 @@ disturb() {
     AKIN_FAULT=$(IFS=, && echo "${items[*]}") AKIN_FAULT_LOG=$log \
         input=$scratch/pipe start "$name" --ordered "$@" 9>&-
     # Few at a time: there has to be work when a later life comes.
-    until=$((SECONDS + 40))
+    until=$((SECONDS + 40 * slowness))
     while [ $SECONDS -lt $until ] && ! has_ended; do
         answered=$(wc -l 2>/dev/null <"$scratch/$name.jsonl") || answered=0
         if [ "$answered" -gt 0 ] &&

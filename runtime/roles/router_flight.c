@@ -63,14 +63,20 @@ akini_flight_t *akini_flight_find(akin_router_t *r, uint64_t id)
     return f;
 }
 
-void akini_flight_move(akin_router_t *r, akini_flight_t *f,
-                       akini_flight_state_t state)
+static void enter_state(akin_router_t *r, akini_flight_t *f,
+                        akini_flight_state_t state)
 {
     DL_DELETE(r->lists[f->state], f);
     r->n_in[f->state]--;
     f->state = state;
-    DL_APPEND(r->lists[state], f);
     r->n_in[state]++;
+}
+
+void akini_flight_move(akin_router_t *r, akini_flight_t *f,
+                       akini_flight_state_t state)
+{
+    enter_state(r, f, state);
+    DL_APPEND(r->lists[state], f);
 }
 
 /* Give back what the request holds at its workers, in the router's books. */
@@ -124,8 +130,10 @@ void akini_flight_restart(akin_router_t *r, akini_flight_t *f, const char *why)
     akin_summary_add_retry(r->summary);
     akini_flight_cancel(r, f);
     leave_workers(r, f);
-    /* From here on it is nobody's, whatever becomes of it. */
-    akini_flight_move(r, f, AKINI_FLIGHT_QUEUED);
+    /* From here on it is nobody's, whatever becomes of it. It has waited before
+     * those that have not begun. */
+    enter_state(r, f, AKINI_FLIGHT_QUEUED);
+    DL_PREPEND(r->lists[AKINI_FLIGHT_QUEUED], f);
     if (++f->n_restarts > r->params.job->n_retries) {
         akini_router_fail(r, f, 500, "too_many_restarts", why);
         return;
@@ -141,9 +149,6 @@ void akini_flight_restart(akin_router_t *r, akini_flight_t *f, const char *why)
     f->blocks = NULL;
     f->counts = NULL;
     f->n_blocks = 0;
-    /* It has waited before those that have not begun. */
-    DL_DELETE(r->lists[AKINI_FLIGHT_QUEUED], f);
-    DL_PREPEND(r->lists[AKINI_FLIGHT_QUEUED], f);
     /* Workers may still hold the old attempt: it gets another name. */
     HASH_DEL(r->by_id, f);
     f->id = r->next_id++;

@@ -28,14 +28,15 @@ log_pattern() {
     echo "^${who/./\\.} [a-z]+ ${what%%#*} ${what#*=}\$"
 }
 
+# join_items ITEM...: as AKIN_FAULT has them.
+join_items() {
+    local IFS=,
+    echo "$*"
+}
+
 # is_last_word ITEM: its point comes only when the job has no more input.
 is_last_word() {
     [[ $1 =~ \.(STOP|STATS|EP_END)# ]]
-}
-
-# n_happened LOG: how many faults have.
-n_happened() {
-    grep -cE '^[^ ]+ [^ ]+ [^ ]+ [^ ]' "$1"
 }
 
 # has_ended: what start() began runs no more.
@@ -66,37 +67,41 @@ ended_in() {
 
 # Requests that a job has at a time.
 in_flight=12
+# Faults that may happen, or not.
+also=
 
 # disturb NAME FAULTS [AKIN-RUN-ARGUMENT...]: a job that is fed until all of
 # its faults have happened, and whose output has to be that of the undisturbed
 # one, $scratch/base.jsonl. The faults are items of AKIN_FAULT with spaces
 # between them. Leaves $scratch/NAME.log, .err, .json, .jsonl.
 disturb() {
-    local name=$1 log=$scratch/$1.log items item answered n_awaited=0 until
-    read -ra items <<<"$2"
+    local name=$1 log=$scratch/$1.log items item answered n_awaited until
+    read -rd '' -a items <<<"$2"
     shift 2
     for item in "${items[@]}"; do
-        is_last_word "$item" || n_awaited=$((n_awaited + 1))
-    done
+        is_last_word "$item" || log_pattern "$item"
+    done >"$scratch/$name.awaited"
+    n_awaited=$(wc -l <"$scratch/$name.awaited")
     rm -f "$scratch/pipe"
     mkfifo "$scratch/pipe"
     exec 9<>"$scratch/pipe"
     : >"$log"
     n_fed=0
     feed "$in_flight"
-    AKIN_FAULT=$(IFS=, && echo "${items[*]}") AKIN_FAULT_LOG=$log \
+    # shellcheck disable=SC2086
+    AKIN_FAULT=$(join_items "${items[@]}" $also) AKIN_FAULT_LOG=$log \
         input=$scratch/pipe start "$name" --ordered "$@" 9>&-
     # Few at a time: there has to be work when a later life comes.
     until=$((SECONDS + 40 * slowness))
     while [ $SECONDS -lt $until ] && ! has_ended; do
         answered=$(wc -l 2>/dev/null <"$scratch/$name.jsonl") || answered=0
         if [ "$answered" -gt 0 ] &&
-            [ "$(n_happened "$log")" -ge "$n_awaited" ]; then
+            [ "$(grep -cEf "$scratch/$name.awaited" "$log")" -ge "$n_awaited" ]
+        then
             break
         fi
-        if [ $((n_fed - answered)) -lt "$in_flight" ] && [ "$n_fed" -lt "$n_all" ]; then
-            feed 2
-        fi
+        [ $((n_fed - answered)) -ge "$in_flight" ] ||
+            [ "$n_fed" -ge "$n_all" ] || feed 2
         sleep 0.05
     done
     exec 9>&-

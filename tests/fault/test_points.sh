@@ -36,7 +36,9 @@ visit() {
 # table that are for this job, in as many jobs as that takes. FIRST are faults
 # of every one. A QUEUE is "ROLE JOB WHO...": the ranks, with their lives, that
 # meet the points of that role, one each; no two of them in the same life of a
-# worker. The router is slowed instead, at all of its points in the first job.
+# worker. Another worker of the role is left alone, or the next life of one that
+# died might get another role. The router is slowed instead, at all of its
+# points in the first job.
 cover() {
     local job_name=$1 first=$2 queues=() point who i n=0
     local -a words left items
@@ -70,23 +72,29 @@ cover() {
     done
 }
 
-two=(--set roles.prefill=2 --set roles.decode=2 --set router.retries=100)
-cover plain "" "prefill plain 1 2 1.1 2.1" "decode plain 3 4 3.1 4.1" \
+two=(--set roles.prefill=2 --set roles.decode=2 --set routing.decode=rr
+    --set router.retries=100)
+cover plain "" "prefill plain 1 1.1 1.2 1.3" "decode plain 3 3.1 3.2 3.3" \
     -- "${two[@]}"
 # What a job does in its end.
 cover end "" "prefill end 1 2" "decode end 3 4" -- "${two[@]}"
 
-# Workers of two ranks, leader and other; they die together.
-cover ep "" "prefill ep-leader 1 3" "prefill ep-member 2.1 4.1" \
-    "decode ep-leader 5 7" "decode ep-member 6.1 8.1" \
+# Workers of two ranks, leader and other; they die together. The other one has
+# work first where the leader is slow.
+slow=
+for life in 0 1 2 3; do
+    slow+=" 5.$life:before-read#1=sleep-1000"
+done
+also=$slow cover ep "" "prefill ep-leader 1 1.2" "prefill ep-member 2.1 2.3" \
+    "decode ep-leader 5 5.2" "decode ep-member 6.1 6.3" \
     -- "${two[@]}" --set roles.ep=2
 cover ep-end "" "prefill ep-end-leader 1" "prefill ep-end-member 4" \
     "decode ep-end-leader 5" "decode ep-end-member 8" \
     -- "${two[@]}" --set roles.ep=2
 
 # What ranks hear of others that are lost and come anew.
-cover peer 3:mid-step#2=kill "prefill peer 1 2" "decode peer 4 5" \
-    -- "${two[@]}" --set roles.decode=3
+cover peer 4:mid-step#2=kill "prefill peer 1 2" "decode peer 5 6" \
+    -- "${two[@]}" --set roles.prefill=3 --set roles.decode=4
 # Later lives, on their way to a role.
 starters="1:mid-step#2=kill 2:mid-step#2=kill 3:mid-step#2=kill"
 starters+=" 4:mid-step#2=kill"
@@ -124,7 +132,7 @@ fi
 calibrate() {
     local name=$1 item items
     read -ra items <<<"$2"
-    AKIN_FAULT=$(IFS=, && echo "${items[*]}") \
+    AKIN_FAULT=$(join_items "${items[@]}") \
         AKIN_FAULT_LOG=$scratch/$name.log \
         "$akin" calibrate -c "$job" -i "$prompts" -o "$scratch/$name.json" \
         --tokens 24 "${two[@]}" >"$scratch/$name.out" 2>"$scratch/$name.err"

@@ -193,7 +193,7 @@ try() {
     done
     undisturbed
     limit_s=$((usual_ms / 1000 + 1 + deadline_s + margin_s * ${#items[@]}))
-    faults=$(IFS=, && echo "${items[*]}")
+    faults=$(join_items "${items[@]}")
     : >"$scratch/$name.log"
     AKIN_FAULT=$faults AKIN_FAULT_LOG=$scratch/$name.log timed "$name" "$limit_s"
     expect "$name: exit code" 0 "$code"
@@ -202,7 +202,8 @@ try() {
     expect_quiet "$name" "$scratch/$name.err"
     expect_none_left "$name"
     echo "seed $seed: $shape: ${items[*]}:" \
-        "$(n_happened "$scratch/$name.log") happened, $spent_ms ms" \
+        "$(awk 'NF == 4' "$scratch/$name.log" | wc -l) happened," \
+        "$spent_ms ms" \
         "(undisturbed $usual_ms ms)"
     if [ "$n_failed" -gt "$before" ]; then
         bad_seeds+=("$seed")

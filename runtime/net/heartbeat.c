@@ -4,6 +4,7 @@
 
 #include "base/clock.h"
 #include "base/log.h"
+#include "net/supervisor.h"
 
 /* How many timeouts a peer has that has not spoken since it is watched. */
 #define GRACE_TIMEOUTS 10
@@ -98,6 +99,8 @@ void akini_heartbeats_run(akin_net_t *net, int64_t now_ns)
     if (is_early && (!is_called || elapsed_ns < interval_ns - interval_ns / 2))
         return;
     pulse->looked_ns = now_ns;
+    /* Whoever shows its peers that it lives shows its supervisor. */
+    akin_supervised_beat();
     /* More time than that is time in which this rank stood still. */
     const int64_t lived_ns =
         elapsed_ns < interval_ns ? elapsed_ns : interval_ns;

@@ -119,7 +119,8 @@ void akin_net_drop_peer(akin_net_t *net, uint32_t rank);
  * has gone to the peer in the interval, so up to two and a half intervals may
  * lie between two signs of a healthy peer. The peer has to watch this rank as
  * well. The watch ends with the peer's loss; a peer that is added anew is not
- * watched. A further call sets other times and begins anew.
+ * watched. While any peer is watched the supervisor hears of this rank, too. A
+ * further call sets other times and begins anew.
  *
  * \param[in] interval_ns  > 0
  * \param[in] timeout_ns   above interval_ns, sensibly at least four of them; a

@@ -124,7 +124,6 @@ static akin_status_t arm(akini_self_t *self)
     void *ticket;
     size_t bytes;
     akin_status_t status = make_ticket(self, &ticket, &bytes);
-    self->worker.beat_ns = terms.stall_ns / 4;
     if (status == AKIN_OK)
         status = akin_supervised_arm(&terms, ticket, bytes);
     free(ticket);

@@ -4,7 +4,6 @@
 #include "base/clock.h"
 #include "base/fault_point.h"
 #include "base/log.h"
-#include "net/supervisor.h"
 
 #include <stdarg.h>
 #include <stdio.h>
@@ -213,11 +212,7 @@ static int64_t next_ns(akin_worker_t *worker)
 
 void akin_worker_wait(akin_worker_t *worker, int64_t until_ns)
 {
-    const int64_t beat_ns = akin_clock_now_ns() + worker->beat_ns;
-    if (worker->beat_ns > 0 && beat_ns < until_ns)
-        until_ns = beat_ns;
     akin_status_t status = akin_net_wait(worker->net, until_ns);
-    akin_supervised_beat();
     if (status != AKIN_OK && status != AKIN_ERR_TIMEOUT)
         akin_worker_fail(worker, status, "network: %s",
                          akin_status_string(status));

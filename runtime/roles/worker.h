@@ -67,7 +67,6 @@ struct akin_worker {
     akin_worker_peers_t peers; /* ranks of the other role that come and go */
     const akin_worker_waiter_t *waiter; /* while it has no role */
     void *waiter_arg;
-    int64_t beat_ns; /* how often its supervisor hears of it at least */
     akin_worker_place_t place; /* the next map of a layer, likewise */
     int stopping;
     akin_status_t failure; /* why the rank cannot go on */
@@ -90,8 +89,7 @@ struct akin_worker {
  */
 akin_status_t akin_worker_run(akin_worker_t *worker) AKIN_MUST_CHECK;
 
-/** Make progress until then at the latest, and let the supervisor know. A
- * failure is in worker->failure. */
+/** Make progress until then at the latest. A failure is in worker->failure. */
 void akin_worker_wait(akin_worker_t *worker, int64_t until_ns);
 
 /** End the process of a worker that failed; says why. */

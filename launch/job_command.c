@@ -10,7 +10,9 @@
 #include "net/supervisor.h"
 #include "roles/job_fit.h"
 
+#include <fcntl.h>
 #include <stdio.h>
+#include <unistd.h>
 
 /* For MPI and the model: a rank that takes longer hangs, and with it the job.
  */
@@ -108,6 +110,18 @@ static int rank_main(void *arg, const akin_supervisor_life_t *life)
     return akin_rank_run(arg, life);
 }
 
+/* The input is the router's. srun gives it to every rank, and stops giving any
+ * of it once a rank that does not read has a full pipe. */
+static void leave_input(void)
+{
+    int fd = open("/dev/null", O_RDONLY | O_CLOEXEC);
+    if (fd < 0)
+        return;
+    (void)dup2(fd, STDIN_FILENO);
+    if (fd != STDIN_FILENO)
+        (void)close(fd);
+}
+
 int akin_job_command_run(const akin_job_command_t *command, const char *name,
                          int argc, char **argv)
 {
@@ -122,6 +136,8 @@ int akin_job_command_run(const akin_job_command_t *command, const char *name,
     if (command->print_launch || akin_boot_launch_rank(&rank, &size) != AKIN_OK)
         return launch(command, &params, name, argc, argv);
     akin_log_identify((int)rank, rank == 0 ? "router" : "worker");
+    if (rank != 0)
+        leave_input();
     const akin_supervisor_params_t supervisor = {
         .rank_main = rank_main,
         .set_signals = set_signals,

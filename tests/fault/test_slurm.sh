@@ -50,12 +50,21 @@ plain() {
     expect "plain: one-sided reads" 0 "$(value plain kv_reads_one_sided)"
 }
 
-# The input comes through srun, which gives it to all ranks.
+# The input comes through srun, which gives it to all ranks, and is longer than
+# pipes and buffers are: ranks that do not read it must not hold it up.
 input() {
+    local wide
+    wide=$(printf '%80000s' '')
+    {
+        sed "s/^{/{$wide/" "$scratch/all.in" | head -n 100
+        tail -n +101 "$scratch/all.in"
+    } >"$scratch/wide.in"
     rm -f "$scratch/input.jsonl"
     "$akin" run -c "$job" -i - -o "$scratch/input.jsonl" --ordered \
-        --deterministic-ids <"$scratch/all.in" 2>"$scratch/input.err"
-    expect "input: exit code" 0 $?
+        --deterministic-ids <"$scratch/wide.in" 2>"$scratch/input.err" &
+    launcher=$!
+    ended_in input 60
+    expect "input: exit code" 0 "$code"
     expect_same "input" "$scratch/base.jsonl" "$scratch/input.jsonl"
     expect_none_left "input"
 }

@@ -70,18 +70,25 @@ in_flight=12
 # Faults that may happen, or not.
 also=
 
+# all_happened NAME: whether the job has no fault to wait for any more.
+all_happened() {
+    local awaited=$scratch/$1.awaited
+    [ ! -s "$awaited" ] ||
+        [ "$(grep -cEf "$awaited" "$scratch/$1.log")" -ge \
+            "$(wc -l <"$awaited")" ]
+}
+
 # disturb NAME FAULTS [AKIN-RUN-ARGUMENT...]: a job that is fed until all of
 # its faults have happened, and whose output has to be that of the undisturbed
 # one, $scratch/base.jsonl. The faults are items of AKIN_FAULT with spaces
 # between them. Leaves $scratch/NAME.log, .err, .json, .jsonl.
 disturb() {
-    local name=$1 log=$scratch/$1.log items item answered n_awaited until
+    local name=$1 log=$scratch/$1.log items item answered until
     read -rd '' -a items <<<"$2"
     shift 2
     for item in "${items[@]}"; do
         is_last_word "$item" || log_pattern "$item"
     done >"$scratch/$name.awaited"
-    n_awaited=$(wc -l <"$scratch/$name.awaited")
     rm -f "$scratch/pipe"
     mkfifo "$scratch/pipe"
     exec 9<>"$scratch/pipe"
@@ -95,11 +102,7 @@ disturb() {
     until=$((SECONDS + 40 * slowness))
     while [ $SECONDS -lt $until ] && ! has_ended; do
         answered=$(wc -l 2>/dev/null <"$scratch/$name.jsonl") || answered=0
-        if [ "$answered" -gt 0 ] &&
-            [ "$(grep -cEf "$scratch/$name.awaited" "$log")" -ge "$n_awaited" ]
-        then
-            break
-        fi
+        [ "$answered" -eq 0 ] || ! all_happened "$name" || break
         [ $((n_fed - answered)) -ge "$in_flight" ] ||
             [ "$n_fed" -ge "$n_all" ] || feed 2
         sleep 0.05

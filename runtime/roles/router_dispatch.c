@@ -2,6 +2,7 @@
 #include "roles/router_state.h"
 
 #include "base/clock.h"
+#include "base/fault_point.h"
 #include <string.h>
 #include <utlist.h>
 
@@ -21,10 +22,12 @@ void akini_router_send(akin_router_t *r, uint32_t rank,
                        akin_message_type_t type)
 {
     akin_status_t status = r->packer.status;
+    AKIN_FAULT_POINT("before-send", akin_message_name((uint16_t)type));
     if (status == AKIN_OK)
         status = akin_net_send(r->net, rank, (uint16_t)type, r->packer.data,
                                r->packer.bytes);
     akin_packer_reset(&r->packer);
+    AKIN_FAULT_POINT("after-send", akin_message_name((uint16_t)type));
     /* A worker that takes nothing any more is as good as lost. */
     if (status == AKIN_ERR_FULL) {
         akin_net_drop_peer(r->net, rank);

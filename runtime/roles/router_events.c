@@ -2,6 +2,7 @@
 #include "roles/router_state.h"
 
 #include "base/clock.h"
+#include "base/fault_point.h"
 #include "base/log.h"
 
 #include <stdlib.h>
@@ -260,10 +261,9 @@ static void on_leases(akin_router_t *r, uint32_t from, const void *payload,
     akin_summary_set_leases(r->summary, &all);
 }
 
-void akin_router_on_message(void *arg, uint32_t from, uint16_t type,
-                            const void *payload, size_t bytes)
+static void take_message(akin_router_t *r, uint32_t from, uint16_t type,
+                         const void *payload, size_t bytes)
 {
-    akin_router_t *r = arg;
     /* The output is closed: what comes now is too late for it. The last step is
      * known only when all ranks of its worker have reported. */
     if (r->is_closing && type != AKIN_MESSAGE_STATS &&
@@ -306,6 +306,14 @@ void akin_router_on_message(void *arg, uint32_t from, uint16_t type,
                  "send",
                  type, from);
     }
+}
+
+void akin_router_on_message(void *arg, uint32_t from, uint16_t type,
+                            const void *payload, size_t bytes)
+{
+    AKIN_FAULT_POINT("before-receive", akin_message_name(type));
+    take_message(arg, from, type, payload, bytes);
+    AKIN_FAULT_POINT("after-receive", akin_message_name(type));
 }
 
 void akin_router_on_peer_lost(void *arg, uint32_t rank, akin_status_t status)

@@ -10,8 +10,12 @@
 #include "net/supervisor.h"
 #include "roles/job_fit.h"
 
+#include <errno.h>
 #include <fcntl.h>
+#include <signal.h>
 #include <stdio.h>
+#include <sys/prctl.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 /* For MPI and the model: a rank that takes longer hangs, and with it the job.
@@ -110,10 +114,32 @@ static int rank_main(void *arg, const akin_supervisor_life_t *life)
     return akin_rank_run(arg, life);
 }
 
+/* Reads standard input away while the supervisor lives; does not return. */
+static void drain_input(pid_t supervisor)
+{
+    char piece[65536];
+    ssize_t n;
+    (void)prctl(PR_SET_PDEATHSIG, SIGKILL);
+    if (getppid() != supervisor)
+        _exit(0);
+    (void)close(STDOUT_FILENO);
+    (void)close(STDERR_FILENO);
+    do
+        n = read(STDIN_FILENO, piece, sizeof(piece));
+    while (n > 0 || (n < 0 && errno == EINTR));
+    _exit(0);
+}
+
 /* The input is the router's. srun gives it to every rank, and stops giving any
- * of it once a rank that does not read has a full pipe. */
+ * of it once one does not read: closing it is not enough, it has to be read.
+ */
 static void leave_input(void)
 {
+    struct stat input;
+    const pid_t own = getpid();
+    if (fstat(STDIN_FILENO, &input) == 0 &&
+        (S_ISFIFO(input.st_mode) || S_ISSOCK(input.st_mode)) && fork() == 0)
+        drain_input(own);
     int fd = open("/dev/null", O_RDONLY | O_CLOEXEC);
     if (fd < 0)
         return;

@@ -35,6 +35,12 @@ while getopts t:n:e:a:s: option; do
     esac
 done
 
+# Who ends a soak has to be seen in what it prints.
+for signal in TERM INT HUP; do
+    # shellcheck disable=SC2064
+    trap "echo 'ended by SIG$signal'; end_job 143" $signal
+done
+
 sample_s=10
 warm_s=60 # caches and buffers have their size by then
 n_prefill=2 n_decode=2 n_spare=2
@@ -88,9 +94,11 @@ sample_process() {
         >>"$scratch/samples"
 }
 
-# life_of RANK: the process of the rank's latest life.
+# life_of RANK: the process of the rank's latest life. The number of a supervisor
+# that has ended may be that of a stranger, who must come to no harm.
 life_of() {
-    pgrep -P "${supervisors[$1]}"
+    of_rank "${supervisors[$1]}" "$1" &&
+        pgrep -P "${supervisors[$1]}" -f -- "-c $job "
 }
 
 sample() {

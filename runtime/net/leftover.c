@@ -2,6 +2,7 @@
 #include "net/leftover.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 #include <sys/ipc.h>
 #include <sys/shm.h>
 
@@ -13,6 +14,28 @@ static int is_leftover(int id, pid_t pid, time_t since)
            segment.shm_nattch == 0 && segment.shm_ctime >= since;
 }
 
+/* A line of the table: key, shmid, perms, size, cpid, lpid, nattch, ... */
+enum {
+    COLUMN_KEY,
+    COLUMN_ID,
+    COLUMN_MAKER = 4,
+    COLUMN_ATTACHED = 6,
+    N_COLUMNS
+};
+
+/* Whether the line, without its heading, has those columns. */
+static int parse_columns(const char *line, long columns[N_COLUMNS])
+{
+    for (int c = 0; c < N_COLUMNS; c++) {
+        char *end;
+        columns[c] = strtol(line, &end, 10);
+        if (end == line)
+            return 0;
+        line = end;
+    }
+    return 1;
+}
+
 uint32_t akini_leftover_remove(pid_t pid, time_t since)
 {
     FILE *table = fopen("/proc/sysvipc/shm", "re");
@@ -21,13 +44,12 @@ uint32_t akini_leftover_remove(pid_t pid, time_t since)
     if (table == NULL)
         return 0;
     while (fgets(line, sizeof(line), table) != NULL) {
-        long key, maker;
-        int id;
-        unsigned long attached;
-        if (sscanf(line, "%ld %d %*s %*s %ld %*s %lu", &key, &id, &maker,
-                   &attached) != 4 ||
-            key != IPC_PRIVATE || maker != (long)pid || attached != 0)
+        long columns[N_COLUMNS];
+        if (!parse_columns(line, columns) ||
+            columns[COLUMN_KEY] != IPC_PRIVATE ||
+            columns[COLUMN_MAKER] != (long)pid || columns[COLUMN_ATTACHED] != 0)
             continue;
+        const int id = (int)columns[COLUMN_ID];
         n += is_leftover(id, pid, since) && shmctl(id, IPC_RMID, NULL) == 0;
     }
     (void)fclose(table);

@@ -27,6 +27,8 @@ static const int forwarded[] = {SIGINT, SIGTERM, SIGUSR1, SIGHUP};
 #define LAUNCHER_LOOK_NS (5 * AKIN_NS_PER_S)
 /* Between lives that do not reach their router. */
 #define AWAY_NS AKIN_NS_PER_S
+/* A later life that starts takes some steps before it beats: stall_ns each. */
+#define START_STALLS 2
 
 typedef struct supervisor {
     const akin_supervisor_params_t *params;
@@ -40,7 +42,8 @@ typedef struct supervisor {
     akini_supervised_t supervised;
     akini_supervised_signs_t signs;
     akini_respawn_policy_t policy;
-    akini_life_watch_t watch;
+    akini_life_watch_t watch;    /* of starts and ends */
+    akini_life_watch_t silence;  /* between beats */
     akin_supervisor_life_t life; /* the latest; its ticket is the rank's */
     int64_t forked_ns;
     time_t forked_at; /* the same, by the time of day */
@@ -103,6 +106,7 @@ static int rank_start(supervisor_t *s)
     s->forked_ns = akin_clock_now_ns();
     s->forked_at = time(NULL);
     akini_life_watch_begin(&s->watch, s->forked_ns);
+    akini_life_watch_begin(&s->silence, s->forked_ns);
     /* Or both would write what is still buffered. */
     (void)fflush(NULL);
     s->rank = fork();
@@ -163,7 +167,35 @@ static const char *role_of(const supervisor_t *s)
     return s->params->role != NULL ? s->params->role : "?";
 }
 
-/* Look at the rank; kill it if its limit is over. Returns ns until the next
+/* Between two beats; 0: none. The first life starts inside MPI, without. */
+static int64_t silence_limit(const supervisor_t *s)
+{
+    const int64_t stall_ns = s->signs.terms.stall_ns;
+    if (s->signs.is_ending || s->life.is_last)
+        return 0;
+    if (s->signs.is_armed)
+        return stall_ns;
+    if (s->life.number == 0 || stall_ns > INT64_MAX / START_STALLS)
+        return 0;
+    return START_STALLS * stall_ns;
+}
+
+static void rank_kill(supervisor_t *s, const akini_life_look_t *at)
+{
+    if (s->is_killed)
+        return;
+    s->is_killed = 1;
+    (void)kill(s->rank, SIGKILL);
+    akini_supervisor_line_killed(&(akini_supervisor_line_t){
+        .rank = s->params->rank,
+        .role = role_of(s),
+        .phase = at->phase,
+        .is_last = s->life.is_last,
+        .limit_ns = at->limit_ns,
+    });
+}
+
+/* Look at the rank; kill it if a limit is over. Returns ns until the next
  * look. */
 static int64_t look(supervisor_t *s)
 {
@@ -171,29 +203,26 @@ static int64_t look(supervisor_t *s)
     akini_life_look_t at = {
         .phase = AKINI_LIFE_STARTS,
         .limit_ns = start_limit(s),
-        .has_beaten = s->signs.has_beaten,
         .now_ns = akin_clock_now_ns(),
     };
     if (s->signs.is_ending) {
         at.phase = AKINI_LIFE_ENDS;
         at.limit_ns = s->signs.end_limit_ns;
     } else if (s->signs.is_armed && !s->life.is_last) {
-        at.phase = AKINI_LIFE_SERVES;
-        at.limit_ns = s->signs.terms.stall_ns;
+        at.limit_ns = 0;
     }
-    int64_t next_ns;
-    if (!akini_life_watch_look(&s->watch, &at, &next_ns) || s->is_killed)
-        return next_ns;
-    s->is_killed = 1;
-    (void)kill(s->rank, SIGKILL);
-    akini_supervisor_line_killed(&(akini_supervisor_line_t){
-        .rank = s->params->rank,
-        .role = role_of(s),
-        .phase = at.phase,
-        .is_last = s->life.is_last,
-        .limit_ns = at.limit_ns,
-    });
-    return next_ns;
+    const akini_life_look_t silence = {
+        .phase = AKINI_LIFE_SERVES,
+        .limit_ns = silence_limit(s),
+        .has_beaten = s->signs.has_beaten,
+        .now_ns = at.now_ns,
+    };
+    int64_t next_ns, silence_next_ns;
+    if (akini_life_watch_look(&s->watch, &at, &next_ns))
+        rank_kill(s, &at);
+    if (akini_life_watch_look(&s->silence, &silence, &silence_next_ns))
+        rank_kill(s, &silence);
+    return next_ns < silence_next_ns ? next_ns : silence_next_ns;
 }
 
 /* Until the rank has ended; returns its wait status. */

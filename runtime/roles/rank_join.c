@@ -6,6 +6,7 @@
 #include "base/fault_point.h"
 #include "base/log.h"
 #include "ep/exchange_ucx.h"
+#include "net/supervisor.h"
 #include "roles/ticket.h"
 
 #include <pthread.h>
@@ -243,6 +244,7 @@ static akin_status_t join(akini_self_t *self, akini_worker_wait_t *wait)
 akin_status_t akini_rank_join(akini_self_t *self, akini_worker_wait_t *wait)
 {
     akin_status_t status = read_ticket(self);
+    akin_supervised_beat();
     if (status == AKIN_OK)
         status = meet_router(self);
     if (status != AKIN_OK)

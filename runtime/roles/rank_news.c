@@ -6,7 +6,6 @@
 
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 
 /* Seconds since the launcher began, or else since this process did. */
 static double start_seconds(int64_t own_ns)
@@ -31,21 +30,19 @@ static void say_workers(char *text, size_t bytes, uint32_t n, uint32_t ep)
 void akini_rank_announce(const akini_rank_news_t *news)
 {
     const akin_job_t *job = news->job;
-    char prefill[32], decode[32], spare[48] = "";
+    char prefill[32], decode[32], spare[32] = "";
     say_workers(prefill, sizeof(prefill), job->n_prefill, job->prefill_ep);
     say_workers(decode, sizeof(decode), job->n_decode, job->ep);
-    if (job->n_spare > 0) {
-        say_workers(spare, sizeof(spare) - sizeof(" spare"), job->n_spare,
-                    job->ep);
-        (void)strcat(spare, " spare");
-    }
-    (void)fprintf(stderr,
-                  "akin: 1 router, %s prefill%s%s and %s decode ranks, kernel "
-                  "%s on all, %u KV blocks of %u tokens each, routing %s, "
-                  "ready in %.1f s\n",
-                  prefill, job->n_spare > 0 ? ", " : "", spare, decode,
-                  news->kernel, news->n_slots, job->block_tokens,
-                  job->decode_policy, start_seconds(news->start_ns));
+    if (job->n_spare > 0)
+        say_workers(spare, sizeof(spare), job->n_spare, job->ep);
+    (void)fprintf(
+        stderr,
+        "akin: 1 router, %s prefill%s%s%s and %s decode ranks, kernel "
+        "%s on all, %u KV blocks of %u tokens each, routing %s, "
+        "ready in %.1f s\n",
+        prefill, job->n_spare > 0 ? ", " : "", spare,
+        job->n_spare > 0 ? " spare" : "", decode, news->kernel, news->n_slots,
+        job->block_tokens, job->decode_policy, start_seconds(news->start_ns));
     if (job->ep == 1 && job->prefill_ep == 1)
         return;
     (void)fprintf(stderr,

@@ -105,8 +105,8 @@ cover spare 3:mid-step#2=kill "start spare 5 6" -- "${two[@]}" "${spare[@]}"
 # The first of two spare ones is about to be a prefill worker when the second
 # becomes a decode worker, which it has to connect to.
 cover spare-peer "1:mid-step#2=kill 3:before-receive.LOST#1=kill
-    5:before-receive.ASSUME#1=sleep-1000" "start spare-peer 5" \
-    -- "${two[@]}" "${spare[@]}"
+    5:before-receive.ASSUME#1=sleep-3000" "start spare-peer 5" \
+    -- "${two[@]}" "${spare[@]}" --set net.heartbeat_timeout=6s
 cover spare-end "" "start spare-end 5 6" -- "${two[@]}" "${spare[@]}"
 
 # Requests that wait for a decode worker.

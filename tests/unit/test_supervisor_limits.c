@@ -114,6 +114,25 @@ static void test_later_start(void)
                    "killed\n");
 }
 
+/* A later one that stops on its way is not waited for until its time is up. */
+static void test_silent_start(void)
+{
+    char text[1024];
+    bed_report_t lives[3];
+    bed_script_t script = script_of(150 * BED_MS);
+    script.terms.start_timeout_ns = 60 * AKIN_NS_PER_S;
+    script.lives[0] =
+        (bed_life_t){.arms = 1, .beats = 1, .signal_number = SIGKILL};
+    script.lives[1] = (bed_life_t){.waits = 1};
+    script.lives[2] = (bed_life_t){.arms = 1};
+    int64_t begin_ns = akin_clock_now_ns();
+    CU_ASSERT_EQUAL(bed_run(&script, lives, 3, text, sizeof(text)), 0);
+    CU_ASSERT(akin_clock_now_ns() - begin_ns < 30 * AKIN_NS_PER_S);
+    CU_ASSERT_STRING_EQUAL(
+        text, ANEW "rank 3 (decode) was stopped or hangs: no sign of life for "
+                   "0.3 s; killed\n" ANEW);
+}
+
 /* A rank that ends need not beat, but has to be gone in time. */
 static void test_end(void)
 {
@@ -156,6 +175,7 @@ static const runner_test_t tests[] = {
     {"a stopped supervisor blames nobody", test_supervisor_stopped},
     {"a first life that does not start", test_first_start},
     {"later lives that do not start", test_later_start},
+    {"a later life that stops on its way", test_silent_start},
     {"a rank that does not end", test_end},
     {"a limit wakes the supervisor", test_end_wakes},
 };

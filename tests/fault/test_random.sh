@@ -123,7 +123,7 @@ draw_fault() {
     if [ "$role" = spare ]; then
         pick start prefill decode
         role=$picked
-        jobs+=" spare spare-peer"
+        jobs+=" spare chance"
     elif [ "$life" -gt 0 ]; then
         pick start "$role"
         role=$picked

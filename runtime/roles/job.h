@@ -84,6 +84,15 @@ typedef struct akin_job {
     int64_t respawn_window_ns;
     int64_t recovery_timeout_ns; /* to wait where a role has no worker */
     int64_t start_timeout_ns;    /* of a rank that is started anew */
+    uint32_t n_nodes;            /* of the cluster */
+    uint32_t n_gpus;             /* of a node, for ranks; 0: cores alone */
+    const char *topology;        /* hwloc XML files, commas between them; "" */
+    const char *hosts;           /* names, commas between them; "" */
+    int oversubscribe;           /* ranks may share cores */
+    int64_t time_limit_ns;       /* of a batch job */
+    int64_t stop_before_ns;      /* its end */
+    int require_rdma;            /* KV must not go over tcp */
+    int probe;                   /* measure bandwidths at start */
     int record_routes; /* no key: set by whoever starts the job, on all ranks
                         * alike; workers send the router the experts of every
                         * token */

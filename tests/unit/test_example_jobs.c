@@ -19,12 +19,24 @@ typedef struct example {
     akin_kv_shape_t shape; /* of the model it names */
     uint64_t block_bytes;  /* as the comment says */
     uint64_t slab_blocks;
+    uint32_t n_gpus; /* of all nodes: one for each rank of a worker, or none */
 } example_t;
 
 static const example_t examples[] = {
-    {"quickstart.conf", 7, {6, 2, 32, 32, 4, 16}, 28672, 2340},
-    {"qwen3-30b.conf", 25, {48, 4, 128, 128, 8, 16}, 1581056, 21732},
-    {"qwen3-235b.conf", 41, {94, 4, 128, 128, 8, 16}, 3092480, 13888},
+    {"quickstart.conf", 7, {6, 2, 32, 32, 4, 16}, 28672, 2340, 0},
+    {"tiny-laptop.cfg", 3, {6, 2, 32, 32, 4, 16}, 28672, 585, 0},
+    {"mi300x-8p16d-qwen3-30b.cfg",
+     25,
+     {48, 4, 128, 128, 8, 16},
+     1581056,
+     21732,
+     24},
+    {"mi300x-2p8d-ep4-qwen3-235b.cfg",
+     41,
+     {94, 4, 128, 128, 8, 16},
+     3092480,
+     13888,
+     40},
 };
 
 #define N_EXAMPLES (sizeof(examples) / sizeof(examples[0]))
@@ -53,6 +65,7 @@ static void test_jobs(void)
         akin_error_t err = {{0}};
         CU_ASSERT_EQUAL_FATAL(akin_job_read(config, &job, &err), AKIN_OK);
         CU_ASSERT_EQUAL(akin_job_n_ranks(&job), e->n_ranks);
+        CU_ASSERT_EQUAL(job.n_nodes * job.n_gpus, e->n_gpus);
         akin_config_destroy(config);
     }
 }
@@ -84,7 +97,8 @@ static void test_no_file_is_forgotten(void)
     CU_ASSERT_PTR_NOT_NULL_FATAL(dir);
     for (struct dirent *entry; (entry = readdir(dir)) != NULL;) {
         const char *dot = strrchr(entry->d_name, '.');
-        n += dot != NULL && strcmp(dot, ".conf") == 0;
+        n += dot != NULL &&
+             (strcmp(dot, ".conf") == 0 || strcmp(dot, ".cfg") == 0);
     }
     (void)closedir(dir);
     CU_ASSERT_EQUAL(n, N_EXAMPLES);

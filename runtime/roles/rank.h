@@ -10,6 +10,9 @@
 extern "C" {
 #endif
 
+/** In akin_rank_params_t: the rank runs wherever the launcher has put it. */
+#define AKIN_RANK_NO_NODE UINT32_MAX
+
 /** What the command line says; only rank 0 reads the job file. */
 typedef struct akin_rank_params {
     const char *job_path;
@@ -17,6 +20,16 @@ typedef struct akin_rank_params {
     size_t n_settings;
     akin_router_batch_t batch;
     const akin_router_calibration_t *calibration; /* NULL: a batch run */
+    /* The plan's: ranks of one node are to be on one host, those of others on
+     * other hosts, and all ranks have a plan or none has. */
+    uint32_t node;    /* of this rank, or AKIN_RANK_NO_NODE: there is no plan */
+    const char *host; /* the name of that node, short or full; NULL: any */
+    int n_threads;    /* of the engine unless the job says; 0: a share of the
+                       * host's cores */
+    /* Whether this rank could be put where the plan has it; where one could
+     * not, the job ends at once with the message of the first such rank. */
+    akin_status_t placed;
+    akin_error_t placed_error;
 } akin_rank_params_t;
 
 /**

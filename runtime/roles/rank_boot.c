@@ -9,6 +9,14 @@
 #include <stdlib.h>
 #include <string.h>
 
+/* A rank that is not where the plan has it ends the job before it begins. */
+static akin_status_t agree_on_places(akini_self_t *self)
+{
+    if (self->params->placed != AKIN_OK)
+        self->err = self->params->placed_error;
+    return akin_boot_agree(self->boot, self->params->placed, &self->err);
+}
+
 /* One reader: rank 0 reads the job and broadcasts its canonical form. */
 static akin_status_t share_job(akini_self_t *self)
 {
@@ -203,7 +211,9 @@ akin_status_t akini_rank_boot(akini_self_t *self)
         return status;
     self->number = akin_boot_rank(self->boot);
     self->host_ranks = akin_boot_host_ranks(self->boot);
-    status = share_job(self);
+    status = agree_on_places(self);
+    if (status == AKIN_OK)
+        status = share_job(self);
     if (status == AKIN_OK)
         status = take_role(self);
     if (status == AKIN_OK)

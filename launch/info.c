@@ -1,5 +1,6 @@
 /* info: versions, this machine, a model, the keys of the job file. */
 #include "launch/command.h"
+#include "launch/info_conf_page.h"
 
 #include "base/thread.h"
 #include "base/version.h"
@@ -27,6 +28,7 @@ typedef struct options {
     const char *model_dir;
     const char *kernel;
     int config;
+    int is_page; /* of config */
     int json;
 } options_t;
 
@@ -34,7 +36,10 @@ enum { OPT_CONFIG = 256, OPT_KERNEL, OPT_JSON };
 
 static const struct argp_option arguments[] = {
     {"model", 'm', "DIR", 0, "Show a model's shape and sizes", 0},
-    {"config", OPT_CONFIG, NULL, 0, "Show every key of the job file", 0},
+    {"config", OPT_CONFIG, "FORM", OPTION_ARG_OPTIONAL,
+     "Show every key of the job file, as a table or, with FORM man, as the "
+     "source of akin.conf(5)",
+     0},
     {"kernel", OPT_KERNEL, "PATH", 0,
      "Kernel path to check: auto, avx512, avx2, portable", 0},
     {"json", OPT_JSON, NULL, 0, "Print JSON", 0},
@@ -48,7 +53,10 @@ static error_t parse_option(int key, char *arg, struct argp_state *state)
         o->model_dir = arg;
         break;
     case OPT_CONFIG:
+        if (arg != NULL && strcmp(arg, "man") != 0)
+            argp_error(state, "--config=%s: the only other form is man", arg);
         o->config = 1;
+        o->is_page = arg != NULL;
         break;
     case OPT_KERNEL:
         o->kernel = arg;
@@ -205,6 +213,10 @@ int akin_command_info(int argc, char **argv)
     akin_status_t status = akin_kernels_find(o.kernel, &kernels, &err);
     if (status != AKIN_OK)
         return akin_command_fail(AKIN_ERR_INVALID, &err);
+    if (o.config && o.is_page) {
+        akini_info_conf_page_write(stdout);
+        return AKIN_EXIT_OK;
+    }
     if (o.config)
         return print_config();
     json_t *model_json = NULL;

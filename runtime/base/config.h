@@ -169,6 +169,18 @@ akin_status_t akin_config_canonical(const akin_config_t *config,
 akin_status_t akin_config_print(const akin_config_t *config,
                                 FILE *stream) AKIN_MUST_CHECK;
 
+/** Longest text of akin_config_row_facts(), with the final NUL. */
+#define AKIN_CONFIG_FACTS_BYTES 1024
+
+/**
+ * What may be written for a key and what stands if nothing is: type, choices
+ * or range, unit, default ("integer, 8 to 64 tokens; default 16").
+ *
+ * \param[out] text  cut at AKIN_CONFIG_FACTS_BYTES.
+ */
+void akin_config_row_facts(const akin_config_row_t *row,
+                           char text[AKIN_CONFIG_FACTS_BYTES]);
+
 /**
  * Bytes from text such as "4096B", "256MiB", "4GiB", "1.5GB"; a unit (B, KB,
  * KiB, MB, MiB, GB, GiB, TB, TiB, PB, PiB; kB is KB) is needed except for 0.

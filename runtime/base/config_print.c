@@ -2,6 +2,7 @@
 #include "base/config_internal.h"
 
 #include <libsmartcols.h>
+#include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
@@ -26,36 +27,47 @@ static size_t stream_width(FILE *stream)
     return WIDTH_DEFAULT;
 }
 
-/* A sentence on what may be written and what stands if nothing is. */
-static void facts_write(const akin_config_row_t *row,
-                        const akini_config_value_t *value, FILE *stream)
+/* Add to a text of AKIN_CONFIG_FACTS_BYTES. */
+static void facts_add(char *text, const char *format, ...)
+    __attribute__((format(printf, 2, 3)));
+
+static void facts_add(char *text, const char *format, ...)
+{
+    size_t used = strlen(text);
+    va_list args;
+    va_start(args, format);
+    (void)vsnprintf(text + used, AKIN_CONFIG_FACTS_BYTES - used, format, args);
+    va_end(args);
+}
+
+void akin_config_row_facts(const akin_config_row_t *row,
+                           char text[AKIN_CONFIG_FACTS_BYTES])
 {
     static const char *const type_words[] = {
         "integer", "number", "boolean", "text", "one of", "size", "time"};
-    (void)fputs(type_words[row->type], stream);
+    text[0] = '\0';
+    facts_add(text, "%s", type_words[row->type]);
     char range[160];
     akini_config_range_format(row, range, sizeof(range));
     if (row->type == AKIN_CONFIG_CHOICE) {
         for (const char *p = row->choices; *p != '\0';) {
             size_t length = strcspn(p, "|");
-            (void)fprintf(stream, " %.*s%s", (int)length, p,
-                          p[length] != '\0' ? "," : "");
+            facts_add(text, " %.*s%s", (int)length, p,
+                      p[length] != '\0' ? "," : "");
             p += length + (p[length] != '\0');
         }
     } else if (range[0] != '\0') {
-        (void)fprintf(stream, ", %s", range);
+        facts_add(text, ", %s", range);
     } else if (row->type != AKIN_CONFIG_SIZE && row->type != AKIN_CONFIG_TIME &&
                row->unit != NULL && row->unit[0] != '\0') {
-        (void)fprintf(stream, ", %s", row->unit);
+        facts_add(text, ", %s", row->unit);
     }
     if (row->default_value == NULL)
-        (void)fputs("; required", stream);
+        facts_add(text, "; required");
     else if (row->default_value[0] == '\0')
-        (void)fputs("; default \"\"", stream);
+        facts_add(text, "; default \"\"");
     else
-        (void)fprintf(stream, "; default %s", row->default_value);
-    if (value->origin != NULL)
-        (void)fprintf(stream, "; set by %s", value->origin);
+        facts_add(text, "; default %s", row->default_value);
 }
 
 /* Break a text at blanks so that no line exceeds `width` unless a word does.
@@ -94,7 +106,11 @@ static char *help_text(const akin_config_row_t *row,
         return NULL;
     if (row->help != NULL && row->help[0] != '\0')
         (void)fprintf(stream, "%s\n", row->help);
-    facts_write(row, value, stream);
+    char facts[AKIN_CONFIG_FACTS_BYTES];
+    akin_config_row_facts(row, facts);
+    (void)fputs(facts, stream);
+    if (value->origin != NULL)
+        (void)fprintf(stream, "; set by %s", value->origin);
     int failed = ferror(stream);
     if (fclose(stream) != 0 || failed) {
         free(text);

@@ -1,6 +1,7 @@
 /* Boot: start-up, agreement and exchange over MPI, then its end. */
 #include "net/boot.h"
 
+#include "base/clock.h"
 #include "base/hash.h"
 #include "base/log.h"
 #include "net/finalize.h"
@@ -10,6 +11,7 @@
 #include <errno.h>
 #include <limits.h>
 #include <mpi.h>
+#include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -349,6 +351,32 @@ akin_status_t akin_boot_barrier(akin_boot_t *boot, akin_error_t *err)
     (void)boot;
     int code = MPI_Barrier(MPI_COMM_WORLD);
     return code == MPI_SUCCESS ? AKIN_OK : mpi_failed(err, "MPI_Barrier", code);
+}
+
+akin_status_t akin_boot_barrier_poll(akin_boot_t *boot, void (*poll)(void *arg),
+                                     void *arg, int64_t limit_ns,
+                                     akin_error_t *err)
+{
+    const int64_t until_ns = akin_clock_now_ns() + limit_ns;
+    MPI_Request request;
+    int is_there = 0;
+    int code = MPI_Ibarrier(MPI_COMM_WORLD, &request);
+    if (code != MPI_SUCCESS)
+        return mpi_failed(err, "MPI_Ibarrier", code);
+    for (;;) {
+        code = MPI_Test(&request, &is_there, MPI_STATUS_IGNORE);
+        if (code != MPI_SUCCESS)
+            return mpi_failed(err, "MPI_Test", code);
+        if (is_there)
+            return AKIN_OK;
+        if (akin_clock_now_ns() > until_ns)
+            return akin_error_set(err, AKIN_ERR_TIMEOUT,
+                                  "rank %u waited %.0f s for the others",
+                                  (unsigned)boot->rank, (double)limit_ns / 1e9);
+        poll(arg);
+        /* There may be more ranks than cores. */
+        (void)sched_yield();
+    }
 }
 
 void akin_boot_finish(akin_boot_t *boot)

@@ -105,6 +105,21 @@ akin_status_t akin_boot_barrier(akin_boot_t *boot,
                                 akin_error_t *err) AKIN_MUST_CHECK;
 
 /**
+ * The same, with something to do meanwhile: a rank whose net makes no progress
+ * would keep those waiting that read from it.
+ *
+ * \param[in] poll      called again and again until all ranks are there.
+ * \param[in] limit_ns  that this rank waits at most.
+ * \return AKIN_OK
+ * \return AKIN_ERR_TIMEOUT: a rank did not come; MPI waits on, so that this
+ *         rank cannot but end.
+ * \return AKIN_ERR_MPI
+ */
+akin_status_t akin_boot_barrier_poll(akin_boot_t *boot, void (*poll)(void *arg),
+                                     void *arg, int64_t limit_ns,
+                                     akin_error_t *err) AKIN_MUST_CHECK;
+
+/**
  * End MPI: a barrier, then MPI_Finalize under a guard against the crash that
  * Open MPI 4.1 with PMIx 4.2 sometimes has there. MPI has done all its work by
  * then, so the guard lets the rank go on when MPI_Finalize crashes. Frees boot.

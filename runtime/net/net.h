@@ -146,6 +146,17 @@ int akin_net_has_peer(const akin_net_t *net, uint32_t rank);
  */
 const char *akin_net_path(const akin_net_t *net, uint32_t rank);
 
+/**
+ * What bytes between this rank and a peer move over, as UCX names transport and
+ * device here: "rc_mlx5/mlx5_0:1", "sysv/memory", "tcp/eth0"; "unknown" where
+ * UCX does not tell, "none" without a peer. Of several lanes it is the one that
+ * reads, or else that carries the most. Static or net-owned text, shorter than
+ * AKIN_NET_LANE_BYTES.
+ */
+const char *akin_net_peer_lane(const akin_net_t *net, uint32_t rank);
+
+#define AKIN_NET_LANE_BYTES 64
+
 /** Whether reads of that peer are one-sided. */
 int akin_net_is_one_sided(const akin_net_t *net, uint32_t rank);
 

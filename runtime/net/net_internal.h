@@ -79,12 +79,13 @@ typedef struct akini_peer {
     uint64_t slab_address;
     uint64_t slab_bytes;
     int one_sided;
-    char path[64];
-    uint64_t next_sequence; /* of the next message to it */
-    akini_item_t *sends;    /* messages UCX still holds, oldest first */
-    akini_item_t *others;   /* read requests and answers UCX still holds */
-    uint64_t unsent_bytes;  /* payload in `sends` */
-    uint64_t n_reads;       /* reads of it not yet told as done */
+    char path[96];
+    char lane[AKIN_NET_LANE_BYTES]; /* transport/device */
+    uint64_t next_sequence;         /* of the next message to it */
+    akini_item_t *sends;            /* messages UCX still holds, oldest first */
+    akini_item_t *others;  /* read requests and answers UCX still holds */
+    uint64_t unsent_bytes; /* payload in `sends` */
+    uint64_t n_reads;      /* reads of it not yet told as done */
     akini_stream_t stream;
     akini_watch_t watch;
 } akini_peer_t;
@@ -182,15 +183,16 @@ void akini_item_enlist(akini_item_t *item, akini_item_t **list);
 void akini_item_unlist(akini_item_t *item);
 void akini_item_pool_cleanup(akin_net_t *net);
 
-/** How the slab behind an endpoint can be read; fills peer->path. */
+/** How the slab behind an endpoint can be read; fills peer->path and lane. */
 void akini_path_choose(akini_peer_t *peer);
 /**
- * The transport of the first lane with remote reads in the text that
- * ucp_ep_print_info() writes.
+ * From the text that ucp_ep_print_info() writes, transport and device of the
+ * lane that reads remote memory, or else of the one that carries bulk data.
  *
- * \return non-zero if there is one.
+ * \param[out] lane  [size] "rc_mlx5/mlx5_0:1"; "unknown" if the text has none.
+ * \return non-zero if that lane reads by itself.
  */
-int akini_path_parse(const char *info, char *transport, size_t size);
+int akini_path_parse(const char *info, char *lane, size_t size);
 
 /** The peer cannot be used any more; the owner is told from inside poll. */
 void akini_peer_fail(akini_peer_t *peer, akin_status_t status);

@@ -1,4 +1,5 @@
-/* Path: whether an endpoint reads the peer's slab one-sided. */
+/* Path: what an endpoint moves bytes over, and whether it reads the peer's slab
+ * one-sided. */
 #include "net/net_internal.h"
 
 #include "base/log.h"
@@ -13,81 +14,129 @@
  * reads by itself has a row of get protocols,
  *     lane[0]:  3:sysv/memory.0 md[2] -> ...
  *      get[0]: 0..<bcopy>..(inf)
- * and an endpoint without such a row emulates.
+ * and an endpoint without such a row emulates. So does, as far as one can see,
+ * every endpoint of those versions that print no such rows at all.
  */
-int akini_path_parse(const char *info, char *transport, size_t size)
+
+/* "sysv/memory" of a row "lane[0]:  3:sysv/memory.0 md[2] -> ..."; a lane of a
+ * connection manager has no such name. */
+static int read_lane(const char *row, char *lane, size_t size)
 {
-    static const char label[] = " get[";
-    const char *get = strstr(info, label);
-    if (get == NULL)
+    const char *end = row + strcspn(row, "\n");
+    const char *at = strstr(row, "]:");
+    if (at == NULL || at >= end)
         return 0;
-    char *bracket;
-    unsigned long lane = strtoul(get + strlen(label), &bracket, 10);
-    if (*bracket != ']')
+    at += 2;
+    at += strspn(at, " ");
+    at += strspn(at, "0123456789");
+    if (*at != ':')
         return 0;
-    char key[32];
-    snprintf(key, sizeof(key), "lane[%lu]:", lane);
-    const char *row = strstr(info, key);
-    if (row == NULL)
+    at++;
+    size_t bytes = strcspn(at, " \n");
+    const char *slash = memchr(at, '/', bytes);
+    /* Behind the device comes the number of the path to it. */
+    const char *dot = memrchr(at, '.', bytes);
+    if (slash == NULL || slash == at || dot == NULL || dot <= slash + 1)
         return 0;
-    /* After the key come the resource's number, ':', its transport, '/'. */
-    const char *name = strchr(row + strlen(key), ':');
-    const char *slash = strchr(row, '/');
-    const char *end = strchr(row, '\n');
-    if (name == NULL || slash == NULL || slash <= name + 1 ||
-        (end != NULL && slash > end))
-        return 0;
-    snprintf(transport, size, "%.*s", (int)(slash - name - 1), name + 1);
+    (void)snprintf(lane, size, "%.*s", (int)(dot - at), at);
     return 1;
 }
 
-/* The transport of the first lane, for people. */
-static void first_transport(const char *info, char *transport, size_t size)
+/* The row of a lane by its number. */
+static const char *find_row(const char *info, unsigned long number)
 {
-    const char *row = strstr(info, "lane[0]:");
-    const char *name = row != NULL ? strchr(row + 8, ':') : NULL;
-    const char *slash = name != NULL ? strchr(name, '/') : NULL;
-    if (slash == NULL)
-        snprintf(transport, size, "unknown");
-    else
-        snprintf(transport, size, "%.*s", (int)(slash - name - 1), name + 1);
+    char key[32];
+    (void)snprintf(key, sizeof(key), " lane[%lu]:", number);
+    const char *row = strstr(info, key);
+    return row != NULL ? row + 1 : NULL;
+}
+
+/* The first lane that UCX uses for that. */
+static const char *find_use(const char *info, const char *use)
+{
+    const size_t bytes = strlen(use);
+    for (const char *row = strstr(info, " lane["); row != NULL;
+         row = strstr(row + 1, " lane[")) {
+        const char *end = row + strcspn(row, "\n");
+        const char *at = strstr(row, "-> ");
+        while (at != NULL && at < end) {
+            at = strstr(at, use);
+            if (at == NULL || at >= end)
+                break;
+            at += bytes;
+            if (*at == ' ' || *at == '\n' || *at == '\0')
+                return row + 1;
+        }
+    }
+    return NULL;
+}
+
+int akini_path_parse(const char *info, char *lane, size_t size)
+{
+    static const char label[] = " get[";
+    /* What carries the bytes of a rendezvous, the best one first. */
+    static const char *const uses[] = {" rma_bw#0", " am_bw#0", " am"};
+    const char *get = strstr(info, label);
+    if (get != NULL) {
+        char *bracket;
+        unsigned long number = strtoul(get + strlen(label), &bracket, 10);
+        const char *row = *bracket == ']' ? find_row(info, number) : NULL;
+        if (row != NULL && read_lane(row, lane, size))
+            return 1;
+    }
+    for (size_t i = 0; i < sizeof(uses) / sizeof(uses[0]); i++) {
+        const char *row = find_use(info, uses[i]);
+        if (row != NULL && read_lane(row, lane, size))
+            return 0;
+    }
+    (void)snprintf(lane, size, "unknown");
+    return 0;
+}
+
+/* Over shared memory the lane alone is not enough: the slab has to be a segment
+ * that this process could attach. */
+static int is_one_sided(const akini_peer_t *peer)
+{
+    static const char *const shared[] = {"sysv/", "posix/", "xpmem/"};
+    for (size_t i = 0; i < sizeof(shared) / sizeof(shared[0]); i++) {
+        void *address = NULL;
+        if (strncmp(peer->lane, shared[i], strlen(shared[i])) == 0)
+            return ucp_rkey_ptr(peer->rkey, peer->slab_address, &address) ==
+                   UCS_OK;
+    }
+    return 1;
 }
 
 void akini_path_choose(akini_peer_t *peer)
 {
-    peer->one_sided = 0;
-    if (peer->rkey == NULL) {
-        snprintf(peer->path, sizeof(peer->path), "none");
-        return;
-    }
-    char transport[32] = "unknown";
     char *info = NULL;
     size_t info_bytes = 0;
     FILE *stream = open_memstream(&info, &info_bytes);
+    peer->one_sided = 0;
+    (void)snprintf(peer->lane, sizeof(peer->lane), "unknown");
     if (stream != NULL) {
         ucp_ep_print_info(peer->endpoint, stream);
-        fclose(stream);
+        (void)fclose(stream);
     }
-    if (info != NULL) {
-        if (akini_path_parse(info, transport, sizeof(transport))) {
-            /* Over shared memory the lane alone is not enough: the slab has to
-             * be a segment that this process could attach. */
-            int shared = strcmp(transport, "sysv") == 0 ||
-                         strcmp(transport, "posix") == 0 ||
-                         strcmp(transport, "xpmem") == 0;
-            void *address = NULL;
-            peer->one_sided =
-                !shared || ucp_rkey_ptr(peer->rkey, peer->slab_address,
-                                        &address) == UCS_OK;
-        } else {
-            first_transport(info, transport, sizeof(transport));
-        }
-    }
+    if (info != NULL)
+        peer->one_sided =
+            akini_path_parse(info, peer->lane, sizeof(peer->lane)) &&
+            peer->rkey != NULL && is_one_sided(peer);
     free(info);
-    snprintf(peer->path, sizeof(peer->path), "%s (%s)",
-             peer->one_sided ? "one-sided" : "rendezvous", transport);
-    AKIN_LOG(NET, DEBUG, "reads from rank %u: %s", (unsigned)peer->rank,
-             peer->path);
+    if (peer->rkey == NULL) {
+        (void)snprintf(peer->path, sizeof(peer->path), "none");
+        return;
+    }
+    (void)snprintf(peer->path, sizeof(peer->path), "%s (%.*s)",
+                   peer->one_sided ? "one-sided" : "rendezvous",
+                   (int)strcspn(peer->lane, "/"), peer->lane);
+    AKIN_LOG(NET, DEBUG, "reads from rank %u: %s, %s", (unsigned)peer->rank,
+             peer->path, peer->lane);
+}
+
+const char *akin_net_peer_lane(const akin_net_t *net, uint32_t rank)
+{
+    return akin_net_has_peer(net, rank) ? net->peers[rank].lane : "none";
 }
 
 const char *akin_net_path(const akin_net_t *net, uint32_t rank)

@@ -1,6 +1,7 @@
 # Tests of boot and net: ranks, and the variants that differ in transport and
 # in how a rank is lost.
 akin_mpi_test(boot 3)
+akin_mpi_test(barrier_poll 2 ARGS tcp)
 akin_mpi_test(boot_crash 2)
 akin_mpi_test(boot_crash_thread 2 SOURCES test_boot_crash.c ARGS thread)
 akin_mpi_test(net_messages 3)

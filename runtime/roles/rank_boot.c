@@ -3,6 +3,7 @@
 
 #include "base/log.h"
 #include "roles/job_fit.h"
+#include "roles/rank_paths.h"
 
 #include <limits.h>
 #include <stdio.h>
@@ -134,6 +135,7 @@ static akin_status_t create_router(akini_self_t *self)
         .layout = &self->layout,
         .n_slots = self->view.n_slots,
         .kernel = self->kernels->name,
+        .transports = &self->transports,
     };
     return akin_router_create(&params, &self->router, &self->err);
 }
@@ -204,14 +206,11 @@ static akin_status_t wire_up(akini_self_t *self)
     return akin_boot_agree(self->boot, status, &self->err);
 }
 
-akin_status_t akini_rank_boot(akini_self_t *self)
+static akin_status_t boot(akini_self_t *self)
 {
-    akin_status_t status = akin_boot_start(&self->boot, &self->err);
-    if (status != AKIN_OK)
-        return status;
-    self->number = akin_boot_rank(self->boot);
-    self->host_ranks = akin_boot_host_ranks(self->boot);
-    status = agree_on_places(self);
+    akin_status_t status = agree_on_places(self);
+    if (status == AKIN_OK)
+        status = akini_rank_tell_host(self);
     if (status == AKIN_OK)
         status = share_job(self);
     if (status == AKIN_OK)
@@ -227,5 +226,21 @@ akin_status_t akini_rank_boot(akini_self_t *self)
         status = load(self);
     if (status == AKIN_OK)
         status = wire_up(self);
+    if (status == AKIN_OK)
+        status = akini_rank_tell_paths(self);
+    if (status == AKIN_OK && self->job.probe)
+        status = akini_rank_probe(self);
+    return status;
+}
+
+akin_status_t akini_rank_boot(akini_self_t *self)
+{
+    akin_status_t status = akin_boot_start(&self->boot, &self->err);
+    if (status != AKIN_OK)
+        return status;
+    self->number = akin_boot_rank(self->boot);
+    self->host_ranks = akin_boot_host_ranks(self->boot);
+    status = boot(self);
+    akini_paths_cleanup(&self->paths);
     return status;
 }

@@ -5,6 +5,7 @@
 #include "engine/tokenizer.h"
 #include "math/kernels.h"
 #include "net/boot.h"
+#include "roles/paths.h"
 #include "roles/rank.h"
 #include "roles/rank_ep.h"
 #include "roles/worker.h"
@@ -32,8 +33,10 @@ typedef struct akini_self {
     akin_kv_view_t view;
     akin_net_t *net;
     akin_worker_t worker;
-    unsigned char *blobs;        /* identities of all ranks, of their start */
-    const void *router_identity; /* in them, or in the ticket */
+    akini_paths_t paths;          /* while MPI is up */
+    akin_transports_t transports; /* what was found of them */
+    unsigned char *blobs;         /* identities of all ranks, of their start */
+    const void *router_identity;  /* in them, or in the ticket */
     size_t router_identity_bytes;
     int router_is_gone; /* nothing of it was there for a later life */
     int router_is_away; /* it does not answer, or no network leads to it */

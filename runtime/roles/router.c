@@ -220,6 +220,7 @@ static akin_status_t create_summary(akin_router_t *r)
             .workers = workers,
             .n_workers = n,
             .start_ns = akin_clock_now_ns(),
+            .transports = r->params.transports,
         };
         status = akin_summary_create(&params, &r->summary);
     }

@@ -11,6 +11,7 @@
 #include "net/net.h"
 #include "roles/job.h"
 #include "roles/message.h"
+#include "roles/transports.h"
 #include "routing/fit.h"
 
 #ifdef __cplusplus
@@ -52,7 +53,9 @@ typedef struct akin_router_params {
                                                   nobody can join later */
     const akin_kv_layout_t *layout;            /* of every worker's slots */
     uint32_t n_slots;                          /* of every worker rank */
-    const char *kernel; /* path that all ranks agreed on */
+    const char *kernel;                  /* path that all ranks agreed on */
+    const akin_transports_t *transports; /* as they are when the run begins;
+                                            NULL: not known */
 } akin_router_params_t;
 
 /** How a run ended. */

@@ -39,6 +39,8 @@ akin_status_t akin_summary_create(const akin_summary_params_t *params,
     summary->start_ns = params->start_ns;
     summary->end_ns = params->start_ns;
     summary->unix_s = (int64_t)time(NULL);
+    if (params->transports != NULL)
+        summary->transports = *params->transports;
     if (!copy(&summary->model, params->model) ||
         !copy(&summary->policy, params->policy) ||
         !copy(&summary->policy_setting, params->policy_setting) ||

@@ -6,6 +6,7 @@
 #include "base/error.h"
 #include "kv/block.h"
 #include "roles/replacer.h"
+#include "roles/transports.h"
 #include "routing/policy.h"
 
 #include <stdint.h>
@@ -38,6 +39,7 @@ typedef struct akin_summary_params {
     const akin_summary_worker_t *workers; /* [n_workers] */
     uint32_t n_workers;
     int64_t start_ns; /* akin_clock_now_ns() when the run began */
+    const akin_transports_t *transports; /* copied */
 } akin_summary_params_t;
 
 /** One finished request. */

@@ -311,6 +311,8 @@ json_t *akin_summary_json(akin_summary_t *summary)
         set(&w, "refits", refits_json(summary));
     if (summary->replaced.mode != AKIN_REPLACE_OFF)
         set(&w, "replacements", replaced_json(&summary->replaced));
+    if (summary->transports.n_hosts > 0)
+        set(&w, "transports", akini_summary_transports_json(summary));
     set(&w, "recovery", recovery_json(summary));
     set(&w, "kv_transfer_ms", distribution(summary->transfer, 1e6));
     set(&w, "distinct_experts_by_batch", batches_json(summary));

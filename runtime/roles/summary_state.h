@@ -95,7 +95,8 @@ struct akin_summary {
     akini_summary_predictions_t predictions;
     akin_policy_refits_t refits;
     akin_replacer_stats_t replaced;
-    akini_summary_sums_t run; /* steps: of decode workers only */
+    akin_transports_t transports; /* n_hosts is 0: not known */
+    akini_summary_sums_t run;     /* steps: of decode workers only */
     akini_summary_sums_t *workers;
     uint32_t n_workers;
     /* [0] is size 1; the last row is for sizes above AKINI_SUMMARY_BATCHES. */
@@ -124,6 +125,9 @@ double akini_summary_idle_share(const akin_summary_t *summary,
 
 /** Whether the run lost anything, or began anything again. */
 int akini_summary_has_recovery(const akin_summary_t *summary);
+
+/** "transports" as JSON, a new reference; NULL: out of memory. */
+struct json_t *akini_summary_transports_json(const akin_summary_t *summary);
 
 /** Blocks refused, whatever the reason. */
 uint64_t akini_summary_refused(const akini_summary_sums_t *sums);

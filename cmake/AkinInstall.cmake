@@ -59,6 +59,15 @@ install(FILES ${PROJECT_BINARY_DIR}/generated/base/version.h
   DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/akin/base)
 install(FILES LICENSE DESTINATION ${CMAKE_INSTALL_DOCDIR})
 
+# Job files name the model as examples/tiny-moe, from where examples/ lies.
+install(DIRECTORY examples/jobs
+  DESTINATION ${CMAKE_INSTALL_DATADIR}/akin/examples)
+install(DIRECTORY examples/tiny-moe
+  DESTINATION ${CMAKE_INSTALL_DATADIR}/akin/examples
+  PATTERN train EXCLUDE)
+install(FILES examples/prompts.jsonl
+  DESTINATION ${CMAKE_INSTALL_DATADIR}/akin/examples)
+
 include(CMakePackageConfigHelpers)
 set(package_dir ${CMAKE_INSTALL_LIBDIR}/cmake/akin)
 install(EXPORT akinTargets NAMESPACE akin:: DESTINATION ${package_dir})

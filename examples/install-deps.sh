@@ -23,6 +23,8 @@ packages=(
 dev_packages=(
     clang clang-format clang-tidy cppcheck shellcheck g++
     libclang-rt-14-dev libomp-14-dev iproute2
+    # The package and the manual pages.
+    dpkg-dev file groff-base mandoc
 )
 
 for arg in "$@"; do

@@ -8,8 +8,8 @@ static json_t *probe_json(const akin_transports_probe_t *p)
     if (p->n_pairs == 0)
         return json_null();
     return json_pack("{s:I, s:f, s:f, s:f, s:I}", "pairs",
-                     (json_int_t)p->n_pairs, "min_gbps", p->min / 1e9,
-                     "median_gbps", p->median / 1e9, "max_gbps", p->max / 1e9,
+                     (json_int_t)p->n_pairs, "min_bytes_per_s", p->min,
+                     "median_bytes_per_s", p->median, "max_bytes_per_s", p->max,
                      "slow", (json_int_t)p->n_slow);
 }
 

@@ -121,9 +121,7 @@ static akin_status_t print_matrix(const grid_t *g, FILE *file)
         return status;
     (void)fprintf(file, "akin: KV over %u hosts:\n", g->paths->n_hosts);
     if (scols_table_set_stream(table, file) == 0 && !fill_matrix(g, table))
-        status = scols_print_table(table) == 0 && fputc('\n', file) != EOF
-                     ? AKIN_OK
-                     : AKIN_ERR_IO;
+        status = scols_print_table(table) == 0 ? AKIN_OK : AKIN_ERR_IO;
     scols_unref_table(table);
     return status;
 }

@@ -48,8 +48,9 @@ static int launch(int argc, char **argv)
     words[0] = argv[0];
     words[1] = name;
     memcpy(words + 2, argv + 1, (size_t)(argc - 1) * sizeof(*words));
-    akin_status_t status =
-        akin_mpirun_create(2, "bench", argc + 1, words, &command, &err);
+    const akin_mpirun_params_t params = {
+        .n_ranks = 2, .subcommand = "bench", .argc = argc + 1, .argv = words};
+    akin_status_t status = akin_mpirun_create(&params, &command, &err);
     free(words);
     if (status != AKIN_OK)
         return akin_command_fail(status, &err);

@@ -19,6 +19,7 @@ typedef struct akin_command {
 } akin_command_t;
 
 int akin_command_run(int argc, char **argv);
+int akin_command_plan(int argc, char **argv);
 int akin_command_ctl(int argc, char **argv);
 int akin_command_calibrate(int argc, char **argv);
 int akin_command_generate(int argc, char **argv);

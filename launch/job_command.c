@@ -6,6 +6,8 @@
 #include "launch/command.h"
 #include "launch/job_end.h"
 #include "launch/mpirun.h"
+#include "launch/plan_apply.h"
+#include "launch/plan_json.h"
 #include "net/boot.h"
 #include "net/supervisor.h"
 #include "roles/job_fit.h"
@@ -14,6 +16,7 @@
 #include <fcntl.h>
 #include <signal.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <sys/prctl.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -22,7 +25,7 @@
  */
 #define START_TIMEOUT_NS (30 * 60 * AKIN_NS_PER_S)
 
-enum { OPT_SET = 512, OPT_RESUME, OPT_PRINT_LAUNCH };
+enum { OPT_SET = 512, OPT_PLAN, OPT_RESUME, OPT_PRINT_LAUNCH };
 
 static const struct argp_option arguments[] = {
     {"config", 'c', "JOB", 0, "Job file; `akin info --config` lists its keys",
@@ -30,6 +33,9 @@ static const struct argp_option arguments[] = {
     {"input", 'i', "IN.jsonl", 0, "Batch input, - for standard input", 0},
     {"set", OPT_SET, "KEY=VALUE", 0,
      "Change a key of the job file; may be repeated", 0},
+    {"plan", OPT_PLAN, "PLAN.json", 0,
+     "Run the ranks where the plan has them; akin plan --emit json makes it",
+     0},
     {"resume", OPT_RESUME, NULL, 0,
      "Go on with an output that an earlier run left", 0},
     {"print-launch", OPT_PRINT_LAUNCH, NULL, 0,
@@ -52,6 +58,9 @@ static error_t parse_option(int key, char *arg, struct argp_state *state)
                        AKIN_JOB_COMMAND_SETTINGS);
         c->settings[c->n_settings++] = arg;
         break;
+    case OPT_PLAN:
+        c->plan = arg;
+        break;
     case OPT_RESUME:
         c->batch.resume = 1;
         break;
@@ -73,6 +82,23 @@ static error_t parse_option(int key, char *arg, struct argp_state *state)
 const struct argp akin_job_command_argp = {.options = arguments,
                                            .parser = parse_option};
 
+/* The plan of the job; *n_ranks is 0 where there is none. Ranks take what the
+ * launcher has read: the file may be on its host only. */
+static akin_status_t read_plan(const akin_job_command_t *c, int is_rank,
+                               akin_plan_t *plan_p, akin_error_t *err)
+{
+    const char *text = getenv(AKIN_PLAN_VARIABLE);
+    const char *origin = AKIN_PLAN_VARIABLE;
+    *plan_p = (akin_plan_t){0};
+    if (c->plan != NULL && (!is_rank || text == NULL)) {
+        text = c->plan;
+        origin = "--plan";
+    }
+    if (text == NULL || text[0] == '\0')
+        return AKIN_OK;
+    return akin_plan_read(text, origin, plan_p, err);
+}
+
 /* Start the job's ranks; the job file is read here, too, so that a mistake in
  * it shows at once and the number of ranks is known. */
 static int launch(const akin_job_command_t *c, const akin_rank_params_t *rank,
@@ -82,6 +108,7 @@ static int launch(const akin_job_command_t *c, const akin_rank_params_t *rank,
     akin_config_t *config;
     akin_job_t job;
     akin_mpirun_t command;
+    akin_plan_t plan;
     akin_status_t status = akin_rank_read_job(rank, &config, &job, &err);
     if (status != AKIN_OK)
         return akin_command_fail(
@@ -91,7 +118,26 @@ static int launch(const akin_job_command_t *c, const akin_rank_params_t *rank,
     akin_config_destroy(config);
     if (status != AKIN_OK)
         return akin_command_fail(status, &err);
-    status = akin_mpirun_create(n_ranks, name, argc, argv, &command, &err);
+    status = read_plan(c, 0, &plan, &err);
+    if (status == AKIN_OK && plan.n_ranks > 0 && plan.n_ranks != n_ranks)
+        status = akin_error_set(&err, AKIN_ERR_CONFIG,
+                                "the plan has %u ranks, but the job has %u: "
+                                "make it anew with akin plan",
+                                plan.n_ranks, n_ranks);
+    if (status == AKIN_OK && plan.n_nodes > 1 && plan.hosts == NULL)
+        status = akin_error_set(&err, AKIN_ERR_CONFIG,
+                                "the nodes of the plan have no names: make it "
+                                "with cluster.hosts set, or --hosts");
+    const akin_mpirun_params_t params = {
+        .n_ranks = n_ranks,
+        .subcommand = name,
+        .argc = argc,
+        .argv = argv,
+        .plan = plan.n_ranks > 0 ? &plan : NULL,
+    };
+    if (status == AKIN_OK)
+        status = akin_mpirun_create(&params, &command, &err);
+    akin_plan_cleanup(&plan);
     if (status != AKIN_OK)
         return akin_command_fail(status, &err);
     int code = AKIN_EXIT_OK;
@@ -109,9 +155,41 @@ static void set_signals(void *arg)
     akin_rank_set_signals();
 }
 
+/* What the process of a rank starts with. */
+typedef struct start {
+    const akin_job_command_t *command;
+    akin_rank_params_t params;
+    uint32_t rank;
+    uint32_t n_ranks;
+} start_t;
+
+/* Go where the plan has this rank; what is wrong is told once all ranks can
+ * agree on it. */
+static void take_place(start_t *start, akin_plan_t *plan)
+{
+    akin_rank_params_t *p = &start->params;
+    p->node = AKIN_RANK_NO_NODE;
+    p->placed = read_plan(start->command, 1, plan, &p->placed_error);
+    if (p->placed != AKIN_OK || plan->n_ranks == 0)
+        return;
+    p->placed =
+        akin_plan_apply(plan, start->rank, start->n_ranks, &p->placed_error);
+    if (p->placed != AKIN_OK)
+        return;
+    const akin_plan_rank_t *row = &plan->ranks[start->rank];
+    p->node = row->node;
+    p->host = plan->hosts != NULL ? plan->hosts[row->node] : NULL;
+    p->n_threads = (int)row->n_cores;
+}
+
 static int rank_main(void *arg, const akin_supervisor_life_t *life)
 {
-    return akin_rank_run(arg, life);
+    start_t *start = arg;
+    akin_plan_t plan;
+    take_place(start, &plan);
+    const int code = akin_rank_run(&start->params, life);
+    akin_plan_cleanup(&plan);
+    return code;
 }
 
 /* Reads standard input away while the supervisor lives; does not return. */
@@ -151,23 +229,28 @@ static void leave_input(void)
 int akin_job_command_run(const akin_job_command_t *command, const char *name,
                          int argc, char **argv)
 {
-    akin_rank_params_t params = {
-        .job_path = command->job_path,
-        .settings = command->settings,
-        .n_settings = command->n_settings,
-        .batch = command->batch,
-        .calibration = command->calibration,
+    start_t start = {
+        .command = command,
+        .params =
+            {
+                .job_path = command->job_path,
+                .settings = command->settings,
+                .n_settings = command->n_settings,
+                .batch = command->batch,
+                .calibration = command->calibration,
+            },
     };
-    uint32_t rank, size;
-    if (command->print_launch || akin_boot_launch_rank(&rank, &size) != AKIN_OK)
-        return launch(command, &params, name, argc, argv);
+    if (command->print_launch ||
+        akin_boot_launch_rank(&start.rank, &start.n_ranks) != AKIN_OK)
+        return launch(command, &start.params, name, argc, argv);
+    const uint32_t rank = start.rank;
     akin_log_identify((int)rank, rank == 0 ? "router" : "worker");
     if (rank != 0)
         leave_input();
     const akin_supervisor_params_t supervisor = {
         .rank_main = rank_main,
         .set_signals = set_signals,
-        .arg = &params,
+        .arg = &start,
         .rank = (int)rank,
         .role = rank == 0 ? "router" : "worker",
         .pass_exit_code = rank == 0,

@@ -17,12 +17,13 @@ typedef struct akin_job_command {
     const char *job_path;
     const char *settings[2 * AKIN_JOB_COMMAND_SETTINGS];
     size_t n_settings;
+    const char *plan; /* file; NULL: AKIN_PLAN, or none */
     int print_launch;
 } akin_job_command_t;
 
 /**
- * The options -c, -i, --set, --resume and --print-launch, for argp's list of
- * children; its input is an akin_job_command_t.
+ * The options -c, -i, --set, --plan, --resume and --print-launch, for argp's
+ * list of children; its input is an akin_job_command_t.
  */
 extern const struct argp akin_job_command_argp;
 

@@ -12,6 +12,8 @@
 
 static const akin_command_t commands[] = {
     {"run", "run a batch through a job of MPI ranks", akin_command_run},
+    {"plan", "place the ranks of a job on nodes, GPUs, NICs and cores",
+     akin_command_plan},
     {"calibrate", "record which experts the tokens of prompts choose",
      akin_command_calibrate},
     {"ctl", "ask a running job, drain its workers", akin_command_ctl},

@@ -4,12 +4,16 @@
 #include "base/clock.h"
 #include "launch/command.h"
 #include "launch/job_end.h"
+#include "launch/plan_apply.h"
+#include "launch/plan_json.h"
+#include "launch/shell_word.h"
 #include "net/boot.h"
 
 #include <errno.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
 #include <time.h>
@@ -18,12 +22,13 @@
 /* What Open MPI's launcher is told, unless the user did: ranks may exceed
  * cores and are not bound, since a rank has threads; root is allowed, which
  * containers need. */
-static const char *const environment[][2] = {
+const akin_mpirun_variable_t akin_mpirun_environment[] = {
     {"OMPI_ALLOW_RUN_AS_ROOT", "1"},
     {"OMPI_ALLOW_RUN_AS_ROOT_CONFIRM", "1"},
     {"OMPI_MCA_rmaps_base_oversubscribe", "1"},
     {"OMPI_MCA_hwloc_base_binding_policy", "none"},
     {"OMPI_MCA_orte_base_help_aggregate", "0"},
+    {NULL, NULL},
 };
 
 /* How long mpirun may take to end by itself once the job is over, and then at
@@ -31,36 +36,80 @@ static const char *const environment[][2] = {
 #define PART_NS (6 * AKIN_NS_PER_S)
 #define TERM_NS (4 * AKIN_NS_PER_S)
 
-#define N_ENVIRONMENT (sizeof(environment) / sizeof(environment[0]))
+/* Names the node of each rank in a file that is nowhere but in this process,
+ * and puts the plan into the environment. */
+static akin_status_t hand_out_plan(const akin_plan_t *plan,
+                                   akin_mpirun_t *command, akin_error_t *err)
+{
+    char *text = NULL;
+    size_t bytes = 0;
+    FILE *stream = open_memstream(&text, &bytes);
+    akin_status_t status =
+        stream != NULL ? akin_plan_write(plan, stream) : AKIN_ERR_NOMEM;
+    if (stream != NULL && fclose(stream) != 0)
+        status = AKIN_ERR_NOMEM;
+    if (status == AKIN_OK && setenv(AKIN_PLAN_VARIABLE, text, 1) != 0)
+        status = AKIN_ERR_NOMEM;
+    free(text);
+    command->hosts_fd = memfd_create("akin-hosts", MFD_CLOEXEC);
+    for (uint32_t r = 0;
+         status == AKIN_OK && plan->hosts != NULL && r < plan->n_ranks; r++)
+        if (command->hosts_fd < 0 ||
+            dprintf(command->hosts_fd, "%s\n",
+                    plan->hosts[plan->ranks[r].node]) < 0)
+            status = AKIN_ERR_IO;
+    if (status == AKIN_OK)
+        return status;
+    return akin_error_set(err, status, "the plan for mpirun: %s",
+                          akin_status_string(status));
+}
 
-akin_status_t akin_mpirun_create(uint32_t n_ranks, const char *subcommand,
-                                 int argc, char **argv,
+static int add(akin_mpirun_t *command, const char *word)
+{
+    command->argv[command->n] = strdup(word);
+    return command->argv[command->n++] != NULL;
+}
+
+/* Options of mpirun, before the program. */
+enum { N_OPTIONS = 16 };
+
+akin_status_t akin_mpirun_create(const akin_mpirun_params_t *params,
                                  akin_mpirun_t *command_p, akin_error_t *err)
 {
-    char self[4096], count[16];
-    *command_p = (akin_mpirun_t){0};
+    char self[4096], count[16], hosts[64];
+    *command_p = (akin_mpirun_t){.hosts_fd = -1};
     ssize_t bytes = readlink("/proc/self/exe", self, sizeof(self) - 1);
     if (bytes <= 0)
         return akin_error_set(err, AKIN_ERR_IO, "/proc/self/exe: %s",
                               strerror(errno));
     self[bytes] = '\0';
-    (void)snprintf(count, sizeof(count), "%u", n_ranks);
-    const char *const head[] = {"mpirun", "-q", "-n", count, self, subcommand};
-    const int n_head = (int)(sizeof(head) / sizeof(head[0]));
-    command_p->argv =
-        calloc((size_t)n_head + (size_t)argc, sizeof(*command_p->argv));
-    if (command_p->argv == NULL)
-        return akin_error_set(err, AKIN_ERR_NOMEM, "out of memory");
-    for (int i = 0; i < n_head + argc - 1; i++) {
-        const char *word = i < n_head ? head[i] : argv[i - n_head + 1];
-        command_p->argv[i] = strdup(word);
-        if (command_p->argv[i] == NULL) {
-            akin_mpirun_cleanup(command_p);
-            return akin_error_set(err, AKIN_ERR_NOMEM, "out of memory");
-        }
-        command_p->n++;
+    (void)snprintf(count, sizeof(count), "%u", params->n_ranks);
+    akin_status_t status = AKIN_OK;
+    if (params->plan != NULL)
+        status = hand_out_plan(params->plan, command_p, err);
+    command_p->argv = calloc((size_t)N_OPTIONS + (size_t)params->argc,
+                             sizeof(*command_p->argv));
+    int is_done = command_p->argv != NULL && add(command_p, "mpirun") &&
+                  add(command_p, "-q") && add(command_p, "-n") &&
+                  add(command_p, count);
+    if (is_done && params->plan != NULL)
+        is_done = add(command_p, "--bind-to") && add(command_p, "none") &&
+                  add(command_p, "-x") && add(command_p, AKIN_PLAN_VARIABLE);
+    if (is_done && params->plan != NULL && params->plan->hosts != NULL) {
+        (void)snprintf(hosts, sizeof(hosts), "/proc/%ld/fd/%d", (long)getpid(),
+                       command_p->hosts_fd);
+        is_done = add(command_p, "--hostfile") && add(command_p, hosts) &&
+                  add(command_p, "--map-by") && add(command_p, "seq");
     }
-    return AKIN_OK;
+    is_done =
+        is_done && add(command_p, self) && add(command_p, params->subcommand);
+    for (int i = 1; is_done && i < params->argc; i++)
+        is_done = add(command_p, params->argv[i]);
+    if (status == AKIN_OK && !is_done)
+        status = akin_error_set(err, AKIN_ERR_NOMEM, "out of memory");
+    if (status != AKIN_OK)
+        akin_mpirun_cleanup(command_p);
+    return status;
 }
 
 void akin_mpirun_cleanup(akin_mpirun_t *command)
@@ -68,34 +117,20 @@ void akin_mpirun_cleanup(akin_mpirun_t *command)
     for (int i = 0; i < command->n; i++)
         free(command->argv[i]);
     free(command->argv);
-    *command = (akin_mpirun_t){0};
-}
-
-static void print_word(const char *word, FILE *stream)
-{
-    const char *plain = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
-                        "0123456789_-+=./,:@%";
-    if (word[0] != '\0' && word[strspn(word, plain)] == '\0') {
-        (void)fputs(word, stream);
-        return;
-    }
-    (void)fputc('\'', stream);
-    for (; *word != '\0'; word++)
-        if (*word == '\'')
-            (void)fputs("'\\''", stream);
-        else
-            (void)fputc(*word, stream);
-    (void)fputc('\'', stream);
+    if (command->hosts_fd >= 0)
+        (void)close(command->hosts_fd);
+    *command = (akin_mpirun_t){.hosts_fd = -1};
 }
 
 void akin_mpirun_print(const akin_mpirun_t *command, FILE *stream)
 {
-    for (size_t i = 0; i < N_ENVIRONMENT; i++)
-        (void)fprintf(stream, "%s=%s ", environment[i][0], environment[i][1]);
+    for (const akin_mpirun_variable_t *v = akin_mpirun_environment;
+         v->name != NULL; v++)
+        (void)fprintf(stream, "%s=%s ", v->name, v->value);
     for (int i = 0; i < command->n; i++) {
         if (i > 0)
             (void)fputc(' ', stream);
-        print_word(command->argv[i], stream);
+        akin_shell_word_print(command->argv[i], stream);
     }
     (void)fputc('\n', stream);
 }
@@ -111,8 +146,9 @@ static void become_mpirun(const akin_mpirun_t *command, pid_t launcher,
     (void)setpgid(0, 0);
     (void)sigprocmask(SIG_SETMASK, mask, NULL);
     akin_boot_set_environment();
-    for (size_t i = 0; i < N_ENVIRONMENT; i++)
-        (void)setenv(environment[i][0], environment[i][1], 0);
+    for (const akin_mpirun_variable_t *v = akin_mpirun_environment;
+         v->name != NULL; v++)
+        (void)setenv(v->name, v->value, 0);
     char start[24];
     (void)snprintf(start, sizeof(start), "%lld",
                    (long long)akin_clock_now_ns());

@@ -3,28 +3,44 @@
 #define AKIN_LAUNCH_MPIRUN_H
 
 #include "base/error.h"
+#include "launch/plan.h"
 
 #include <stdint.h>
 #include <stdio.h>
+
+/** What Open MPI's launcher is told unless the user did; a NULL name ends the
+ * list. */
+typedef struct akin_mpirun_variable {
+    const char *name;
+    const char *value;
+} akin_mpirun_variable_t;
+
+extern const akin_mpirun_variable_t akin_mpirun_environment[];
+
+typedef struct akin_mpirun_params {
+    uint32_t n_ranks;
+    const char *subcommand; /* "run" */
+    int argc;               /* of the subcommand; argv[0] is not used */
+    char **argv;
+    const akin_plan_t *plan; /* NULL: mpirun places the ranks */
+} akin_mpirun_params_t;
 
 /** A command and the environment that it needs on top of ours. */
 typedef struct akin_mpirun {
     char **argv; /* NULL-terminated, owned */
     int n;
+    int hosts_fd; /* the node of each rank, by name; -1: none */
 } akin_mpirun_t;
 
 /**
- * The command that starts `n_ranks` ranks of this program with the same
- * arguments.
+ * The command that starts the ranks of this program with the same arguments,
+ * each on its node of the plan. Sets AKIN_PLAN in this process's environment.
  *
- * \param[in]  argc, argv  of the subcommand; argv[0] is not used.
- * \param[in]  subcommand  "run"
  * \param[out] command_p   for akin_mpirun_cleanup().
  * \return AKIN_OK
  * \return AKIN_ERR_NOMEM; AKIN_ERR_IO: the path of this program is unknown.
  */
-akin_status_t akin_mpirun_create(uint32_t n_ranks, const char *subcommand,
-                                 int argc, char **argv,
+akin_status_t akin_mpirun_create(const akin_mpirun_params_t *params,
                                  akin_mpirun_t *command_p,
                                  akin_error_t *err) AKIN_MUST_CHECK;
 

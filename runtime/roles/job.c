@@ -76,6 +76,19 @@ static akin_status_t check_recovery(const akin_config_t *config,
     return AKIN_OK;
 }
 
+/* What a batch job has for its work and for its end. */
+static akin_status_t check_launch(const akin_config_t *config,
+                                  const akin_job_t *job, akin_error_t *err)
+{
+    if (job->stop_before_ns >= job->time_limit_ns)
+        return akin_error_set(
+            err, AKIN_ERR_CONFIG,
+            "%s: launch.stop_before must be less than "
+            "launch.time_limit, or the job would stop at once",
+            akin_config_origin(config, "launch.stop_before"));
+    return AKIN_OK;
+}
+
 static akin_status_t check(const akin_config_t *config, const akin_job_t *job,
                            akin_error_t *err)
 {
@@ -106,7 +119,8 @@ static akin_status_t check(const akin_config_t *config, const akin_job_t *job,
                               "and name it in routing.fit",
                               akin_config_origin(config, "routing.decode"),
                               job->decode_policy);
-    return check_recovery(config, job, err);
+    akin_status_t status = check_recovery(config, job, err);
+    return status == AKIN_OK ? check_launch(config, job, err) : status;
 }
 
 akin_status_t akin_job_read(const akin_config_t *config, akin_job_t *job_p,
@@ -179,7 +193,9 @@ akin_status_t akin_job_read(const akin_config_t *config, akin_job_t *job_p,
         .n_nodes = u32(config, "cluster.nodes"),
         .n_gpus = u32(config, "cluster.gpus"),
         .topology = akin_config_string(config, "cluster.topology"),
+        .topology_origin = akin_config_origin(config, "cluster.topology"),
         .hosts = akin_config_string(config, "cluster.hosts"),
+        .hosts_origin = akin_config_origin(config, "cluster.hosts"),
         .oversubscribe = akin_config_bool(config, "launch.oversubscribe"),
         .time_limit_ns = akin_config_ns(config, "launch.time_limit"),
         .stop_before_ns = akin_config_ns(config, "launch.stop_before"),

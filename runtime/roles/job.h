@@ -87,12 +87,14 @@ typedef struct akin_job {
     uint32_t n_nodes;            /* of the cluster */
     uint32_t n_gpus;             /* of a node, for ranks; 0: cores alone */
     const char *topology;        /* hwloc XML files, commas between them; "" */
+    const char *topology_origin; /* where it was set */
     const char *hosts;           /* names, commas between them; "" */
-    int oversubscribe;           /* ranks may share cores */
-    int64_t time_limit_ns;       /* of a batch job */
-    int64_t stop_before_ns;      /* its end */
-    int require_rdma;            /* KV must not go over tcp */
-    int probe;                   /* measure bandwidths at start */
+    const char *hosts_origin;
+    int oversubscribe;      /* ranks may share cores */
+    int64_t time_limit_ns;  /* of a batch job */
+    int64_t stop_before_ns; /* its end */
+    int require_rdma;       /* KV must not go over tcp */
+    int probe;              /* measure bandwidths at start */
     int record_routes; /* no key: set by whoever starts the job, on all ranks
                         * alike; workers send the router the experts of every
                         * token */

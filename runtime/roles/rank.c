@@ -300,6 +300,11 @@ int akin_rank_run(const akin_rank_params_t *params,
         (void)fprintf(stderr, "akin: %s\n", self.err.text);
         return EXIT_CONFIG;
     }
+    /* The first lives agree on it over MPI. */
+    if (life->number > 0 && params->placed != AKIN_OK) {
+        self.err = params->placed_error;
+        return fail(&self, params->placed);
+    }
     const int code =
         life->number > 0 ? run_later_life(&self) : run_first_life(&self);
     release(&self);

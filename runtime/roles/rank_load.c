@@ -24,6 +24,8 @@ static int n_threads(const akini_self_t *self)
 {
     if (self->job.n_threads > 0)
         return self->job.n_threads;
+    if (self->params->n_threads > 0)
+        return self->params->n_threads;
     int n = akin_thread_usable_cores() / (int)self->host_ranks;
     return n > 0 ? n : 1;
 }

@@ -225,10 +225,9 @@ static uint64_t memory_of(hwloc_obj_t pci)
 static void fill_gpu(const device_t *device, const akini_node_numa_t *numa,
                      akin_node_gpu_t *gpu)
 {
-    const char *model = NULL;
-    for (hwloc_obj_t os = device->pci->io_first_child;
-         os != NULL && model == NULL; os = os->next_sibling)
-        model = hwloc_obj_get_info_by_name(os, "GPUModel");
+    const char *model = device->os != NULL
+                            ? hwloc_obj_get_info_by_name(device->os, "GPUModel")
+                            : NULL;
     if (model == NULL)
         model = hwloc_obj_get_info_by_name(device->pci, "PCIDevice");
     print_pci(device->pci, gpu->pci, sizeof(gpu->pci));

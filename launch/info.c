@@ -1,6 +1,7 @@
 /* info: versions, this machine, a model, the keys of the job file. */
 #include "launch/command.h"
 #include "launch/info_conf_page.h"
+#include "launch/info_transports.h"
 
 #include "base/thread.h"
 #include "base/version.h"
@@ -29,10 +30,11 @@ typedef struct options {
     const char *kernel;
     int config;
     int is_page; /* of config */
+    int transports;
     int json;
 } options_t;
 
-enum { OPT_CONFIG = 256, OPT_KERNEL, OPT_JSON };
+enum { OPT_CONFIG = 256, OPT_KERNEL, OPT_TRANSPORTS, OPT_JSON };
 
 static const struct argp_option arguments[] = {
     {"model", 'm', "DIR", 0, "Show a model's shape and sizes", 0},
@@ -42,6 +44,8 @@ static const struct argp_option arguments[] = {
      0},
     {"kernel", OPT_KERNEL, "PATH", 0,
      "Kernel path to check: auto, avx512, avx2, portable", 0},
+    {"transports", OPT_TRANSPORTS, NULL, 0,
+     "Show what UCX finds on this machine, and what it may use", 0},
     {"json", OPT_JSON, NULL, 0, "Print JSON", 0},
     {0}};
 
@@ -60,6 +64,9 @@ static error_t parse_option(int key, char *arg, struct argp_state *state)
         break;
     case OPT_KERNEL:
         o->kernel = arg;
+        break;
+    case OPT_TRANSPORTS:
+        o->transports = 1;
         break;
     case OPT_JSON:
         o->json = 1;
@@ -213,6 +220,8 @@ int akin_command_info(int argc, char **argv)
     akin_status_t status = akin_kernels_find(o.kernel, &kernels, &err);
     if (status != AKIN_OK)
         return akin_command_fail(AKIN_ERR_INVALID, &err);
+    if (o.transports)
+        return akini_info_transports(o.json);
     if (o.config && o.is_page) {
         akini_info_conf_page_write(stdout);
         return AKIN_EXIT_OK;

@@ -40,6 +40,17 @@ same 'expert_bytes' "$(value model expert_bytes)" 49152
 same 'kv_bytes_per_token' "$(value model kv_bytes_per_token)" 1536
 accept info --kernel portable --json
 same 'kernel' "$(value machine kernel)" portable
+accept info --transports
+grep -qE '^sysv +memory +shared memory +- +yes$' "$work/out" ||
+    complain 'no shared memory'
+UCX_TLS=tcp,self accept info --transports
+grep -qE '^sysv +memory +shared memory +- +no$' "$work/out" ||
+    complain 'UCX_TLS has no effect'
+grep -qE '^tcp +lo +network +up +yes$' "$work/out" || complain 'no tcp'
+holds 'UCX_TLS=tcp,self limits them'
+UCX_TLS=nonsense accept info --transports --json
+same 'usable' "$(value usable)" false
+same 'UCX_TLS' "$(value environment UCX_TLS)" nonsense
 refuse 2 'unknown kernel path "sse9"' info --kernel sse9
 refuse 1 "$work/none/config.json" info -m "$work/none"
 refuse 2 'frob' info --frob

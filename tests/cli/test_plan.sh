@@ -72,7 +72,7 @@ refuse 1 "$work/empty.xml" plan -c $tiny --topology "$work/empty.xml"
 head -c 5000 $jobs/mi300x-node.xml >"$work/cut.xml"
 refuse 1 "$work/cut.xml" plan -c $tiny --topology "$work/cut.xml"
 refuse 2 'no job file' plan
-refuse 1 'no-such.cfg' plan -c no-such.cfg
+refuse 2 'no-such.cfg' plan -c no-such.cfg
 refuse 2 'table, json, mpirun or slurm' plan -c $tiny --emit frob
 refuse 2 'both -i and -o' plan -c $tiny -i in.jsonl
 for n in 0 -1 x 65537 ''; do

@@ -2,6 +2,7 @@
 #include "launch/node.h"
 
 #include "launch/node_devices.h"
+#include "launch/node_trial.h"
 #include "launch/node_xml.h"
 
 #include <errno.h>
@@ -210,24 +211,61 @@ static akin_status_t read_topology(hwloc_topology_t topology,
     return status;
 }
 
-static akin_status_t read_xml(const char *xml, size_t bytes, const char *origin,
-                              akin_node_t *node_p, akin_error_t *err)
+typedef struct xml {
+    const char *text;
+    size_t bytes; /* the NUL included */
+    const char *origin;
+    akin_node_t *node;
+    akin_error_t *err;
+} xml_t;
+
+static akin_status_t read_xml(const xml_t *xml)
 {
     hwloc_topology_t topology = NULL;
     akin_status_t status = open_topology(&topology);
     if (status != AKIN_OK)
         return status;
-    if (hwloc_topology_set_xmlbuffer(topology, xml, (int)bytes) != 0 ||
+    if (hwloc_topology_set_xmlbuffer(topology, xml->text, (int)xml->bytes) !=
+            0 ||
         load(topology))
-        status = akin_error_set(
-            err, AKIN_ERR_FORMAT,
-            "%s: hwloc does not take this for a machine; write the file anew "
-            "with akin info --xml",
-            origin);
+        status = AKIN_ERR_FORMAT;
     else
-        status = read_topology(topology, origin, node_p, err);
+        status = read_topology(topology, xml->origin, xml->node, xml->err);
     hwloc_topology_destroy(topology);
     return status;
+}
+
+/* Whether hwloc survives a text. What it takes or refuses is told later. */
+static int survives(void *arg)
+{
+    xml_t xml = *(const xml_t *)arg;
+    akin_node_t node = {0};
+    xml.node = &node;
+    xml.err = NULL;
+    if (read_xml(&xml) == AKIN_OK)
+        akin_node_cleanup(&node);
+    return 1;
+}
+
+static akin_status_t try_and_read_xml(xml_t *xml)
+{
+    akin_error_t why = {{0}};
+    akin_status_t status = akini_node_trial(survives, xml);
+    if (status == AKIN_ERR_IO)
+        return akin_error_set(xml->err, status,
+                              "%s: no process to read it in: %s", xml->origin,
+                              strerror(errno));
+    akin_error_t *err = xml->err;
+    xml->err = &why;
+    if (status == AKIN_OK)
+        status = read_xml(xml);
+    if (status == AKIN_ERR_FORMAT && why.text[0] == '\0')
+        return akin_error_set(err, status,
+                              "%s: hwloc does not take this for a machine; "
+                              "write the file anew with akin info --xml",
+                              xml->origin);
+    return status == AKIN_OK ? status
+                             : akin_error_set(err, status, "%s", why.text);
 }
 
 akin_status_t akin_node_read_text(const char *text, size_t bytes,
@@ -239,7 +277,8 @@ akin_status_t akin_node_read_text(const char *text, size_t bytes,
     akin_status_t status =
         akini_node_xml_check(text, bytes, origin, &xml, &xml_bytes, err);
     if (status == AKIN_OK)
-        status = read_xml(xml, xml_bytes, origin, node_p, err);
+        status =
+            try_and_read_xml(&(xml_t){xml, xml_bytes, origin, node_p, err});
     free(xml);
     return status;
 }

@@ -1,6 +1,7 @@
 /* info: versions, this machine, a model, the keys of the job file. */
 #include "launch/command.h"
 #include "launch/info_conf_page.h"
+#include "launch/info_topology.h"
 #include "launch/info_transports.h"
 
 #include "base/thread.h"
@@ -31,10 +32,20 @@ typedef struct options {
     int config;
     int is_page; /* of config */
     int transports;
+    int topology;
+    const char *topology_path; /* NULL: of this machine */
+    int xml;
     int json;
 } options_t;
 
-enum { OPT_CONFIG = 256, OPT_KERNEL, OPT_TRANSPORTS, OPT_JSON };
+enum {
+    OPT_CONFIG = 256,
+    OPT_KERNEL,
+    OPT_TRANSPORTS,
+    OPT_TOPOLOGY,
+    OPT_XML,
+    OPT_JSON
+};
 
 static const struct argp_option arguments[] = {
     {"model", 'm', "DIR", 0, "Show a model's shape and sizes", 0},
@@ -46,6 +57,12 @@ static const struct argp_option arguments[] = {
      "Kernel path to check: auto, avx512, avx2, portable", 0},
     {"transports", OPT_TRANSPORTS, NULL, 0,
      "Show what UCX finds on this machine, and what it may use", 0},
+    {"topology", OPT_TOPOLOGY, "FILE", OPTION_ARG_OPTIONAL,
+     "Show the NUMA nodes, GPUs and NICs of this machine, or of the one whose "
+     "hwloc XML FILE is",
+     0},
+    {"xml", OPT_XML, NULL, 0,
+     "Print this machine as hwloc XML, for cluster.topology", 0},
     {"json", OPT_JSON, NULL, 0, "Print JSON", 0},
     {0}};
 
@@ -67,6 +84,13 @@ static error_t parse_option(int key, char *arg, struct argp_state *state)
         break;
     case OPT_TRANSPORTS:
         o->transports = 1;
+        break;
+    case OPT_TOPOLOGY:
+        o->topology = 1;
+        o->topology_path = arg;
+        break;
+    case OPT_XML:
+        o->xml = 1;
         break;
     case OPT_JSON:
         o->json = 1;
@@ -222,6 +246,10 @@ int akin_command_info(int argc, char **argv)
         return akin_command_fail(AKIN_ERR_INVALID, &err);
     if (o.transports)
         return akini_info_transports(o.json);
+    if (o.xml)
+        return akini_info_xml();
+    if (o.topology)
+        return akini_info_topology(o.topology_path, o.json);
     if (o.config && o.is_page) {
         akini_info_conf_page_write(stdout);
         return AKIN_EXIT_OK;

@@ -165,6 +165,12 @@ answers=$(grep -c '"status_code":200,.*"error":null}$' "$scratch/out.jsonl") ||
     true
 [ "$answers" = $n ] || fail "$answers answers to $n requests"
 
+# A plan for a cluster, from what lies beside the installed job file.
+ranks=$("$akin" plan --json -c \
+    "$root/usr/share/akin/examples/jobs/mi300x-8p16d-qwen3-30b.cfg" |
+    grep -o '"rank":' | wc -l) || true
+[ "$ranks" = 25 ] || fail "a plan for $ranks ranks instead of 25"
+
 # Nothing of it stays.
 package --purge akin
 left=$(find "$root" -mindepth 1 -path "$root/var" -prune -o -print)

@@ -3,6 +3,7 @@
 
 #include "launch/command.h"
 #include "launch/node.h"
+#include "launch/plan_seats.h"
 
 #include <errno.h>
 #include <jansson.h>
@@ -31,14 +32,15 @@ static akin_closeness_t closeness(const akin_node_t *node, uint32_t gpu,
     return (akin_closeness_t)node->closeness[(size_t)gpu * node->n_nics + nic];
 }
 
-/* The closest NIC, the first of equals, so RDMA ones before others; UINT32_MAX:
- * there is none. */
+/* The closest NIC of those that a plan would use, the first of equals;
+ * UINT32_MAX: there is none. */
 static uint32_t nearest(const akin_node_t *node, uint32_t gpu)
 {
-    uint32_t best = node->n_nics > 0 ? 0 : UINT32_MAX;
-    for (uint32_t i = 1; i < node->n_nics; i++)
-        if (node->nics[i].is_rdma == node->nics[0].is_rdma &&
-            closeness(node, gpu, i) > closeness(node, gpu, best))
+    uint32_t best = UINT32_MAX;
+    for (uint32_t i = 0; i < node->n_nics; i++)
+        if (akini_plan_nic_suits(node, i) &&
+            (best == UINT32_MAX ||
+             closeness(node, gpu, i) > closeness(node, gpu, best)))
             best = i;
     return best;
 }

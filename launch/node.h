@@ -43,6 +43,7 @@ typedef struct akin_node_nic {
     uint32_t numa;
     int is_rdma;
     akin_link_state_t state;
+    float link_gbs; /* of its PCIe link, 1e9 bytes per second; 0: unknown */
 } akin_node_nic_t;
 
 typedef struct akin_node {

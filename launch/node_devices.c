@@ -279,6 +279,7 @@ static akin_status_t read_nics(devices_t *list, const akini_node_numa_t *numa,
         (void)snprintf(nic->device, sizeof(nic->device), "%s%s", nic->name,
                        nic->is_rdma ? ":1" : "");
         (void)numa_of(numa, device->pci, &nic->numa);
+        nic->link_gbs = device->pci->attr->pcidev.linkspeed;
         nic->state = AKIN_LINK_UNKNOWN;
         if (is_here)
             akini_node_link_read(nic);

@@ -44,10 +44,12 @@ typedef struct akin_plan_params {
  * worker has a GPU of its own, the NIC that is closest to it (the least used of
  * those that are equally close) and a share of the cores of its NUMA node;
  * without, the ranks of a node share out its cores, by NUMA node. The router is
- * on the first node, has a share of the cores of the NUMA node of a NIC, and no
+ * on the first node, has up to four cores of the NUMA node of a NIC, and no
  * GPU. Cores of ranks are disjoint, SMT siblings stay together; with
- * job->oversubscribe ranks share cores where there are too few. NICs that are
- * down are not used, and RDMA devices go first.
+ * job->oversubscribe ranks share cores where there are too few: each may run on
+ * all of them, and its n_cores is 1. NICs that are down are not used, nor those
+ * with a much slower PCIe link than others, and RDMA devices go first. The
+ * hosts are params->hosts, or else those of job->hosts.
  *
  * \param[out] plan_p  for akin_plan_cleanup().
  * \param[out] err     which resource is short, of which node, by how much, and

@@ -5,14 +5,23 @@
 #include <stdlib.h>
 #include <string.h>
 
+/* A port for management, beside NICs that are this much faster. */
+enum { MUCH_FASTER = 4 };
+
 int akini_plan_nic_suits(const akin_node_t *node, uint32_t nic)
 {
-    if (node->nics[nic].state == AKIN_LINK_DOWN)
+    const akin_node_nic_t *own = &node->nics[nic];
+    if (own->state == AKIN_LINK_DOWN)
         return 0;
-    /* RDMA devices come first. */
-    for (uint32_t i = 0; i < nic && !node->nics[nic].is_rdma; i++)
-        if (node->nics[i].is_rdma && node->nics[i].state != AKIN_LINK_DOWN)
+    for (uint32_t i = 0; i < node->n_nics; i++) {
+        const akin_node_nic_t *other = &node->nics[i];
+        if (other->state == AKIN_LINK_DOWN || (own->is_rdma && !other->is_rdma))
+            continue;
+        if (other->is_rdma && !own->is_rdma)
             return 0;
+        if (own->link_gbs > 0 && other->link_gbs > own->link_gbs * MUCH_FASTER)
+            return 0;
+    }
     return 1;
 }
 

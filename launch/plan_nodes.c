@@ -37,14 +37,20 @@ static void list_crews(const akin_job_t *job, crew_t crews[N_CREWS])
         }
 }
 
-/* Whether node a suits a further worker better than b: fewer ranks of its role
- * for the node's size, then more room. */
+/* How much a node would bear with a worker more: ranks of its role count twice,
+ * so that every role is spread, but not on nodes that are full of others. */
+static uint64_t load_of(const spread_t *s, uint32_t node, uint32_t n_ranks)
+{
+    const int64_t used = (int64_t)s->room->ranks[node] - s->left[node];
+    return (uint64_t)used + s->of_us[node] + 2 * (uint64_t)n_ranks;
+}
+
+/* Whether node a suits a further worker better than b, for its size. */
 static int suits_better(const spread_t *s, uint32_t a, uint32_t b,
                         uint32_t n_ranks)
 {
-    const uint64_t at_a = (s->of_us[a] + n_ranks) * s->room->ranks[b];
-    const uint64_t at_b = (s->of_us[b] + n_ranks) * s->room->ranks[a];
-    return at_a != at_b ? at_a < at_b : s->left[a] > s->left[b];
+    return load_of(s, a, n_ranks) * s->room->ranks[b] <
+           load_of(s, b, n_ranks) * s->room->ranks[a];
 }
 
 static void take(spread_t *s, uint32_t node, uint32_t first, uint32_t n)

@@ -51,8 +51,8 @@ akin_status_t akini_plan_seat_cores(akini_plan_seats_t *seats,
 akin_status_t akini_plan_seat_nics(akini_plan_seats_t *seats,
                                    akin_error_t *err) AKIN_MUST_CHECK;
 
-/** Whether ranks of a node may use a NIC: not down, and RDMA where some has
- * that. */
+/** Whether ranks of a node may use a NIC: not down, RDMA where some has that,
+ * and no slow port for management beside fast ones. */
 int akini_plan_nic_suits(const akin_node_t *node, uint32_t nic);
 
 #endif

@@ -37,7 +37,7 @@ cmp "$work/out" "$work/json" || complain "--json is not --emit json"
 mkdir "$work/bin"
 ln -s "$akin" "$work/bin/akin"
 for job in $tiny $small $large; do
-    PATH=$work/bin:$PATH akin plan -c $job --emit slurm >"$work/sbatch" ||
+    PATH=$work/bin:$PATH akin plan -c "$job" --emit slurm >"$work/sbatch" ||
         complain "akin plan -c $job --emit slurm"
     cmp "${job%.cfg}.sbatch" "$work/sbatch" ||
         complain "${job%.cfg}.sbatch is not what akin plan prints"

@@ -74,12 +74,16 @@ mpirun() {
 # Slurm tells the job about its limit when it looks for such jobs, every 30 s;
 # the job takes longer than that.
 time_limit() {
-    local k faults=() until answered first
+    local k faults=() n_runs
     for ((k = 1; k <= 24; k++)); do
         faults+=("1:before-send.PREFILLED#$((k * 5))=sleep-1900")
     done
     plan "$scratch/time_limit.sbatch" --set launch.time_limit=1min \
-        --set launch.stop_before=59s
+        --set launch.stop_before=20s --set net.heartbeat_timeout=60s
+    # What is left is not slow.
+    # shellcheck disable=SC2016
+    sed -i 's/^set -u$/&; [ -z "${SLURM_RESTART_COUNT:-}" ] || unset AKIN_FAULT/' \
+        "$scratch/time_limit.sbatch"
     # shellcheck disable=SC2030
     (
         AKIN_FAULT=$(join_items "${faults[@]}")
@@ -88,23 +92,11 @@ time_limit() {
         echo "$code" >"$scratch/time_limit.code"
     ) &
     launcher=$!
-    # The first run has ended before all was answered.
-    until=$((SECONDS + 120 * slowness))
-    first=
-    while [ $SECONDS -lt $until ] && ! has_ended; do
-        if [ -z "$first" ] && grep -q 'stopped\|resum' \
-            "$scratch/time_limit.err" 2>/dev/null; then
-            first=$(wc -l <"$scratch/time_limit.jsonl")
-        fi
-        sleep 0.5
-    done
-    wait "$launcher"
+    ended_in time_limit 150
     expect "time_limit: exit code" 0 "$(cat "$scratch/time_limit.code")"
-    answered=$(wc -l <"$scratch/time_limit.jsonl")
-    expect "time_limit: answers" "$n_all" "$answered"
-    [ -n "$first" ] && [ "$first" -gt 0 ] && [ "$first" -lt "$n_all" ] ||
-        fail "time_limit: ${first:-no} answers before the limit"
-    echo "time_limit: $first of $n_all answers before the limit"
+    n_runs=$(grep -c 'ready in' "$scratch/time_limit.err")
+    [ "$n_runs" -ge 2 ] || fail "time_limit: $n_runs runs"
+    echo "time_limit: $n_runs runs"
     expect_same_lines "time_limit" "$scratch/base.jsonl" \
         "$scratch/time_limit.jsonl"
     expect_none_left "time_limit"

@@ -21,6 +21,7 @@ typedef struct mpi_exchange {
     int *sizes_in, *offsets_in;       /* [n_ranks] */
     akini_ep_piece_buffer_t out;      /* all pieces for others */
     akini_ep_piece_buffer_t in[AGES]; /* all pieces from others */
+    struct mpi_exchange *next;        /* of those that are kept */
 } mpi_exchange_t;
 
 /* Lay pieces out with each at a boundary, and make room for them. */
@@ -80,12 +81,18 @@ static akin_status_t swap(akin_ep_exchange_t *exchange,
     return e->status;
 }
 
+/* Kept until the process ends. */
+static mpi_exchange_t *abandoned;
+
 static void destroy(akin_ep_exchange_t *exchange)
 {
     mpi_exchange_t *e = (mpi_exchange_t *)exchange;
     /* An operation that did not end may still use the memory. */
-    if (e->status == AKIN_ERR_TIMEOUT || e->status == AKIN_ERR_MPI)
+    if (e->status == AKIN_ERR_TIMEOUT || e->status == AKIN_ERR_MPI) {
+        e->next = abandoned;
+        abandoned = e;
         return;
+    }
     akini_ep_piece_buffer_cleanup(&e->out);
     for (uint32_t i = 0; i < AGES; i++)
         akini_ep_piece_buffer_cleanup(&e->in[i]);

@@ -89,11 +89,12 @@ static void print_nodes(const akin_plan_t *plan, const akin_cluster_t *cluster,
             (void)fprintf(stream, "%s", plan->hosts[n]);
         else
             (void)fprintf(stream, "node %u", n);
-        (void)fprintf(stream,
-                      ": %u ranks, %u of %u GPUs, %u threads on %u cores, %u "
-                      "NICs (%s)\n",
-                      n_ranks, n_gpus, node->n_gpus, n_cores, node->n_cores,
-                      node->n_nics, node->origin);
+        (void)fprintf(
+            stream,
+            ": %u ranks, %u of %u GPUs, %u threads, cores: %u, NICs: %u "
+            "(%s)\n",
+            n_ranks, n_gpus, node->n_gpus, n_cores, node->n_cores, node->n_nics,
+            node->origin);
     }
 }
 

@@ -89,11 +89,15 @@ static akin_status_t copy_hosts(const akin_plan_params_t *params,
     return status;
 }
 
-static akin_status_t check_gpus(const akin_plan_params_t *params,
-                                akin_error_t *err)
+static akin_status_t check_nodes(const akin_plan_params_t *params,
+                                 akin_error_t *err)
 {
     for (uint32_t i = 0; i < params->n_nodes; i++)
-        if (params->nodes[i]->n_gpus < params->job->n_gpus)
+        if (params->nodes[i]->n_cores == 0)
+            return akin_error_set(err, AKIN_ERR_CONFIG,
+                                  "node %u (%.200s) has no cores", i,
+                                  params->nodes[i]->origin);
+        else if (params->nodes[i]->n_gpus < params->job->n_gpus)
             return akin_error_set(
                 err, AKIN_ERR_CONFIG,
                 "node %u (%.200s) has %u GPU%s, but cluster.gpus is %u: lower "
@@ -170,7 +174,7 @@ akin_status_t akin_plan_make(const akin_plan_params_t *params,
     if (status == AKIN_OK)
         status = copy_hosts(params, &plan, err);
     if (status == AKIN_OK)
-        status = check_gpus(params, err);
+        status = check_nodes(params, err);
     if (status == AKIN_OK)
         status = fill_ranks(params->job, &plan);
     if (status == AKIN_OK)

@@ -1,6 +1,7 @@
 /* Plan seats: which GPU a rank gets, or which NUMA node's cores without. */
 #include "launch/plan_seats.h"
 
+#include <assert.h>
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -117,6 +118,7 @@ static void deal_seats(akini_plan_seats_t *s, const uint32_t *n_cores)
 {
     uint32_t at = 0, n_dealt = 0;
     const uint32_t n_numa = s->node->n_numa;
+    assert(s->node->n_cores > 0); /* akin_plan_make() has seen to it */
     for (uint32_t m = 0; m < n_numa; m++)
         n_dealt +=
             (uint32_t)((uint64_t)s->n_seats * n_cores[m] / s->node->n_cores);

@@ -245,6 +245,39 @@ static double pearson(const uint16_t *a, const uint16_t *b, size_t n)
     return aa > 0.0 && bb > 0.0 ? ab / sqrt(aa * bb) : (double)NAN;
 }
 
+/* Correlations of one layer. */
+struct layer_sum {
+    double sum;
+    uint32_t n;
+};
+
+static void add_layers(const uint16_t *prompt, const uint16_t *decode,
+                       const akin_trace_shape_t *shape,
+                       struct layer_sum *layers)
+{
+    for (uint32_t l = 0; l < shape->n_layers; l++) {
+        const size_t first = (size_t)l * shape->n_experts;
+        const double r =
+            pearson(prompt + first, decode + first, shape->n_experts);
+        if (!isfinite(r))
+            continue;
+        layers[l].sum += r;
+        layers[l].n++;
+    }
+}
+
+static void finish_layers(const struct layer_sum *layers, uint32_t n_layers,
+                          akin_route_correlation_t *correlation)
+{
+    for (uint32_t l = 0; l < n_layers; l++) {
+        if (layers[l].n == 0)
+            continue;
+        const double mean = layers[l].sum / layers[l].n;
+        correlation->layer_min = fmin(correlation->layer_min, mean);
+        correlation->layer_max = fmax(correlation->layer_max, mean);
+    }
+}
+
 akin_status_t akin_route_correlate(const akin_trace_t *trace,
                                    uint32_t stand_in_tokens,
                                    akin_route_correlation_t *correlation,
@@ -255,9 +288,15 @@ akin_status_t akin_route_correlate(const akin_trace_t *trace,
     uint32_t n;
     const akin_trace_record_t *records = akin_trace_records(trace, &n);
     uint16_t *counts = calloc(2 * cells, sizeof(*counts));
-    if (counts == NULL)
+    struct layer_sum *layers = calloc(shape->n_layers, sizeof(*layers));
+    if (counts == NULL || layers == NULL) {
+        free(counts);
+        free(layers);
         return akin_error_set(err, AKIN_ERR_NOMEM, "out of memory");
-    *correlation = (akin_route_correlation_t){.mean = (double)NAN};
+    }
+    *correlation = (akin_route_correlation_t){.mean = (double)NAN,
+                                              .layer_min = (double)NAN,
+                                              .layer_max = (double)NAN};
     double sum = 0.0;
     for (uint32_t i = 0; i < n; i++) {
         const int is_known =
@@ -273,11 +312,14 @@ akin_status_t akin_route_correlate(const akin_trace_t *trace,
         const double r = pearson(counts, counts + cells, cells);
         if (!isfinite(r))
             continue;
+        add_layers(counts, counts + cells, shape, layers);
         sum += r;
         correlation->n_requests++;
         correlation->n_stand_in += !is_known;
     }
+    finish_layers(layers, shape->n_layers, correlation);
     free(counts);
+    free(layers);
     if (correlation->n_requests > 0)
         correlation->mean = sum / correlation->n_requests;
     return AKIN_OK;

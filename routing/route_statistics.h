@@ -57,6 +57,10 @@ typedef struct akin_route_correlation {
     double mean;         /* NaN: no request has both */
     uint32_t n_requests; /* that it is the mean of */
     uint32_t n_stand_in; /* of these, where first rows played the prompt */
+    /* Over the experts of one layer, mean over the requests: of the layer where
+     * it is least and of that where it is most; NaN as above. */
+    double layer_min;
+    double layer_max;
 } akin_route_correlation_t;
 
 /**

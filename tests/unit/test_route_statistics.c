@@ -133,6 +133,9 @@ static void test_correlation(void)
     CU_ASSERT_EQUAL(c.n_requests, 3);
     CU_ASSERT_EQUAL(c.n_stand_in, 0);
     CU_ASSERT_DOUBLE_EQUAL(c.mean, (1.0 + 3.0 / 7.0 - 1.0 / 7.0) / 3.0, 1e-12);
+    /* Both layers choose alike. */
+    CU_ASSERT_DOUBLE_EQUAL(c.layer_min, c.mean, 1e-12);
+    CU_ASSERT_DOUBLE_EQUAL(c.layer_max, c.mean, 1e-12);
     /* The last one is decode throughout; its first row stands in. */
     CU_ASSERT_EQUAL_FATAL(akin_route_correlate(trace, 1, &c, &err), AKIN_OK);
     CU_ASSERT_EQUAL(c.n_requests, 4);

@@ -14,6 +14,8 @@
 static const akin_command_t verbs[] = {
     {"import", "turn published route sets or other traces into one trace",
      akin_trace_import_command},
+    {"make", "make up requests whose routes are like a real model's",
+     akin_trace_make_command},
     {"info", "show what a trace holds and how local its routes are",
      akin_trace_info_command},
 };
@@ -34,6 +36,24 @@ uint64_t akin_trace_parse_number(const char *option, const char *text,
                    " is needed",
                    option, text, min, max);
     return value;
+}
+
+void akin_trace_refuse_name(const char *option, const char *text,
+                            const char *const *names, size_t n_names,
+                            const struct argp_state *state)
+{
+    const char *nearest = akin_nearest_name(text, names, n_names);
+    char list[256] = "";
+    for (size_t i = 0; i < n_names; i++) {
+        const size_t used = strlen(list);
+        (void)snprintf(list + used, sizeof(list) - used, "%s%s",
+                       i > 0 ? ", " : "", names[i]);
+    }
+    if (nearest != NULL)
+        argp_error(state, "%s %s: did you mean \"%s\"? Known are %s", option,
+                   text, nearest, list);
+    else
+        argp_error(state, "%s %s: known are %s", option, text, list);
 }
 
 int akin_command_trace(int argc, char **argv)

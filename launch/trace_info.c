@@ -24,7 +24,7 @@ static const uint32_t batches[] = {1, 8, 16, 64};
 #define N_SIZES (sizeof(batches) / sizeof(batches[0]))
 
 /* Sizes at which requests of one domain meet. */
-static const uint32_t domain_batches[] = {8, 16};
+static const uint32_t domain_batches[] = {8, 16, 32, 64};
 
 #define N_DOMAIN_SIZES (sizeof(domain_batches) / sizeof(domain_batches[0]))
 
@@ -224,11 +224,12 @@ static json_t *info_json(const akin_trace_t *trace, const options_t *o,
         (json_int_t)f->lengths[2], "max", (json_int_t)f->lengths[3], "domains",
         domains_json(f));
     json_t *routes = json_pack(
-        "{s:I, s:I, s:o, s:o, s:{s:o, s:I, s:I, s:I}}", "seed",
+        "{s:I, s:I, s:o, s:o, s:{s:o, s:o, s:o, s:I, s:I, s:I}}", "seed",
         (json_int_t)o->seed, "batches_drawn", (json_int_t)N_BATCHES,
         "distinct_experts_per_layer", distinct_json(f), "domain_locality",
         locality_json(f), "prefill_decode_correlation", "mean",
-        real(f->correlation.mean), "requests",
+        real(f->correlation.mean), "layer_min", real(f->correlation.layer_min),
+        "layer_max", real(f->correlation.layer_max), "requests",
         (json_int_t)f->correlation.n_requests, "stand_in_requests",
         (json_int_t)f->correlation.n_stand_in, "stand_in_tokens",
         (json_int_t)(f->n_unknown > 0 ? o->prompt_tokens : 0));
@@ -317,13 +318,13 @@ static int add_routes(struct libscols_table *table, const options_t *o,
         char name[64];
         (void)snprintf(name, sizeof(name), "  one domain / any, batch %u",
                        domain_batches[i]);
-        failed = isfinite(f->one_domain[i])
-                     ? add_line(table, name,
-                                "%.2f / %.2f (domains of %u requests or more)",
-                                f->one_domain[i], f->any_domain[i],
-                                domain_batches[i])
-                     : add_line(table, name, "- (no domain has %u requests)",
-                                domain_batches[i]);
+        failed =
+            isfinite(f->one_domain[i])
+                ? add_line(table, name, "%.2f / %.2f, %+.1f %%",
+                           f->one_domain[i], f->any_domain[i],
+                           100.0 * (f->one_domain[i] / f->any_domain[i] - 1.0))
+                : add_line(table, name, "- (no domain has %u requests)",
+                           domain_batches[i]);
     }
     if (failed)
         return failed;
@@ -332,7 +333,8 @@ static int add_routes(struct libscols_table *table, const options_t *o,
                         "- (no request has both)");
     if (c->n_stand_in == 0)
         return add_line(table, "prefill-decode correlation",
-                        "%.3f (%u requests)", c->mean, c->n_requests);
+                        "%.3f (%u requests), %.3f to %.3f over layers", c->mean,
+                        c->n_requests, c->layer_min, c->layer_max);
     if (f->n_unknown == 0)
         return add_line(table, "prefill-decode correlation",
                         "%.3f (%u requests; rows of decode stand in for the "

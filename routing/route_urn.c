@@ -8,9 +8,8 @@
 #include <string.h>
 
 enum {
-    /* Tokens that share a handful of slots to choose from, and its size. */
+    /* Tokens that share a handful of slots to choose from. */
     NEAR_TOKENS = 4,
-    NEAR_SLOTS = 8,
     /* Choices that one block of random bits makes, and blocks until a token
      * takes what the urn holds in its order. */
     BLOCK_CHOICES = 8,
@@ -152,17 +151,21 @@ typedef struct choice {
     uint32_t layer;
     uint32_t n;
     uint16_t *experts;
+    uint64_t seen[AKIN_ROUTE_MAX_EXPERTS / 64]; /* bits, as far as in use */
 } choice_t;
 
-static void add_expert(choice_t *c, uint16_t expert)
+/* Without a branch on whether the expert is new, which nothing predicts: it is
+ * written in any case, and counts if it is. There must be room. */
+static inline void add_expert(choice_t *c, uint16_t expert)
 {
-    for (uint32_t i = 0; i < c->n; i++)
-        if (c->experts[i] == expert)
-            return;
-    c->experts[c->n++] = expert;
+    uint64_t *word = &c->seen[expert / 64];
+    const uint64_t bit = UINT64_C(1) << expert % 64;
+    c->experts[c->n] = expert;
+    c->n += (*word & bit) == 0;
+    *word |= bit;
 }
 
-static void add_slot(choice_t *c, uint32_t slot)
+static inline void add_slot(choice_t *c, uint32_t slot)
 {
     add_expert(c, c->urn != NULL
                       ? c->urn[slot]
@@ -170,19 +173,17 @@ static void add_slot(choice_t *c, uint32_t slot)
 }
 
 /* Sixteen bits per choice: the lower byte is a slot or an index of the
- * handful, the upper one says which. */
-static void add_block(choice_t *c, const uint32_t bits[4],
-                      const uint32_t handful[4])
+ * handful's eight, the upper one says which. */
+static void add_block(choice_t *c, const uint32_t bits[4], uint64_t handful)
 {
     const uint32_t mask = c->g->n_slots - 1;
-    for (uint32_t i = 0; i < BLOCK_CHOICES && c->n < c->g->params.top_k; i++) {
+    const uint32_t near = c->g->near;
+    const uint32_t top_k = c->g->params.top_k;
+    for (uint32_t i = 0; i < BLOCK_CHOICES && c->n < top_k; i++) {
         const uint32_t word = bits[i / 2] >> 16 * (i % 2) & 0xFFFF;
-        uint32_t slot = word & 0xFF;
-        if (word >> 8 < c->g->near) {
-            const uint32_t at = slot % NEAR_SLOTS;
-            slot = handful[at / 4] >> 8 * (at % 4);
-        }
-        add_slot(c, slot & mask);
+        const uint32_t own = word & 0xFF;
+        const uint32_t shared = (uint32_t)(handful >> 8 * (word % 8)) & 0xFF;
+        add_slot(c, (word >> 8 < near ? shared : own) & mask);
     }
 }
 
@@ -191,22 +192,23 @@ void akin_route_draw(const akin_route_generator_t *g,
                      uint32_t token, uint32_t layer, uint16_t *experts)
 {
     const uint32_t top_k = g->params.top_k;
-    choice_t c = {
-        .g = g,
-        .r = r,
-        .urn = urn != NULL ? urn + (size_t)layer * g->n_slots : NULL,
-        .phase = token < r->n_prompt ? AKIN_ROUTE_PREFILL : AKIN_ROUTE_DECODE,
-        .layer = layer,
-        .experts = experts,
-    };
-    const uint64_t near[2] = {
-        (uint64_t)layer << 32 | token / NEAR_TOKENS,
-        akini_route_stream(AKINI_ROUTE_STREAM_NEAR, r->number)};
+    const uint32_t n_experts = g->params.n_experts;
+    choice_t c;
+    c.g = g;
+    c.r = r;
+    c.urn = urn != NULL ? urn + (size_t)layer * g->n_slots : NULL;
+    c.phase = token < r->n_prompt ? AKIN_ROUTE_PREFILL : AKIN_ROUTE_DECODE;
+    c.layer = layer;
+    c.n = 0;
+    c.experts = experts;
+    memset(c.seen, 0, (n_experts + 63) / 64 * sizeof(c.seen[0]));
     uint64_t at[2] = {((uint64_t)token * g->params.n_layers + layer) *
                           MAX_BLOCKS,
                       akini_route_stream(AKINI_ROUTE_STREAM_CHOICE, r->number)};
-    uint32_t handful[4], bits[4];
-    akin_rng_philox(g->params.seed, near, handful);
+    const uint64_t handful = akin_rng_u64(
+        g->params.seed, akini_route_stream(AKINI_ROUTE_STREAM_NEAR, r->number),
+        (uint64_t)layer << 32 | token / NEAR_TOKENS);
+    uint32_t bits[4];
     for (uint32_t b = 0; b < MAX_BLOCKS && c.n < top_k; b++, at[0]++) {
         akin_rng_philox(g->params.seed, at, bits);
         add_block(&c, bits, handful);
@@ -215,6 +217,5 @@ void akin_route_draw(const akin_route_generator_t *g,
     for (uint32_t i = 0; i < g->n_slots && c.n < top_k; i++)
         add_slot(&c, (bits[0] + i) % g->n_slots);
     for (uint32_t i = 0; c.n < top_k; i++)
-        add_expert(&c, (uint16_t)((bits[1] % g->params.n_experts + i) %
-                                  g->params.n_experts));
+        add_expert(&c, (uint16_t)((bits[1] % n_experts + i) % n_experts));
 }

@@ -89,9 +89,12 @@ akin_status_t akin_mpirun_create(const akin_mpirun_params_t *params,
         status = hand_out_plan(params->plan, command_p, err);
     command_p->argv = calloc((size_t)N_OPTIONS + (size_t)params->argc,
                              sizeof(*command_p->argv));
-    int is_done = command_p->argv != NULL && add(command_p, "mpirun") &&
-                  add(command_p, "-q") && add(command_p, "-n") &&
-                  add(command_p, count);
+    if (command_p->argv == NULL) {
+        akin_mpirun_cleanup(command_p);
+        return akin_error_set(err, AKIN_ERR_NOMEM, "out of memory");
+    }
+    int is_done = add(command_p, "mpirun") && add(command_p, "-q") &&
+                  add(command_p, "-n") && add(command_p, count);
     if (is_done && params->plan != NULL)
         is_done = add(command_p, "--bind-to") && add(command_p, "none") &&
                   add(command_p, "-x") && add(command_p, AKIN_PLAN_VARIABLE);
@@ -114,7 +117,7 @@ akin_status_t akin_mpirun_create(const akin_mpirun_params_t *params,
 
 void akin_mpirun_cleanup(akin_mpirun_t *command)
 {
-    for (int i = 0; i < command->n; i++)
+    for (int i = 0; command->argv != NULL && i < command->n; i++)
         free(command->argv[i]);
     free(command->argv);
     if (command->hosts_fd >= 0)

@@ -58,13 +58,11 @@ static const char *find_use(const char *info, const char *use)
     for (const char *row = strstr(info, " lane["); row != NULL;
          row = strstr(row + 1, " lane[")) {
         const char *end = row + strcspn(row, "\n");
-        const char *at = strstr(row, "-> ");
-        while (at != NULL && at < end) {
-            at = strstr(at, use);
-            if (at == NULL || at >= end)
-                break;
-            at += bytes;
-            if (*at == ' ' || *at == '\n' || *at == '\0')
+        const char *arrow = strstr(row, "-> ");
+        const char *at = arrow != NULL ? strstr(arrow, use) : NULL;
+        for (; at != NULL && at < end; at = strstr(at + bytes, use)) {
+            const char after = at[bytes];
+            if (after == ' ' || after == '\n' || after == '\0')
                 return row + 1;
         }
     }

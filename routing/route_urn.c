@@ -135,7 +135,7 @@ void akin_route_rates(const akin_route_generator_t *g,
                       const akin_route_request_t *r, akin_route_phase_t phase,
                       float *rates)
 {
-    uint16_t urn[AKIN_ROUTE_MAX_SLOTS];
+    uint16_t urn[AKIN_ROUTE_MAX_SLOTS] = {0};
     for (uint32_t l = 0; l < g->params.n_layers; l++) {
         fill_layer(g, r, phase, l, urn);
         layer_rates(g, urn, rates + (size_t)l * g->params.n_experts);
@@ -208,7 +208,7 @@ void akin_route_draw(const akin_route_generator_t *g,
     const uint64_t handful = akin_rng_u64(
         g->params.seed, akini_route_stream(AKINI_ROUTE_STREAM_NEAR, r->number),
         (uint64_t)layer << 32 | token / NEAR_TOKENS);
-    uint32_t bits[4];
+    uint32_t bits[4] = {0};
     for (uint32_t b = 0; b < MAX_BLOCKS && c.n < top_k; b++, at[0]++) {
         akin_rng_philox(g->params.seed, at, bits);
         add_block(&c, bits, handful);

@@ -50,6 +50,20 @@ accept plan -c $large --hosts n1,n2,n3,n4,n5 --emit mpirun
 holds '--map-by seq'
 same "lines of hosts" "$(grep -c '^n[1-5]$' "$work/out")" 41
 
+# Machines: this one, another one's XML, and this one's as another one reads it.
+accept info --topology
+holds 'this machine:'
+accept info --topology=$jobs/mi300x-node.xml
+holds '96 cores on 2 NUMA nodes, 8 GPUs'
+accept info --topology=$jobs/mi300x-node.xml --json
+accept info --xml
+cp "$work/out" "$work/this.xml"
+accept info --topology="$work/this.xml"
+accept plan -c $tiny --topology "$work/this.xml"
+accept info --transports
+holds 'shared memory'
+accept info --transports --json
+
 # What does not fit.
 refuse 2 'cluster.nodes' plan -c $large --nodes 4
 refuse 2 '40 GPUs' plan -c $large --nodes 4

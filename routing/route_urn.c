@@ -86,19 +86,24 @@ void akin_route_urn_fill(const akin_route_generator_t *g,
         fill_layer(g, r, phase, l, urn + (size_t)l * g->n_slots);
 }
 
-/* Sets c so that the sum of 1 - exp(-c m) over a layer is top_k, by Newton's
- * method from below, where it converges since the sum is concave. */
-static double scale_of(const float *counts, uint32_t n, double top_k)
+/*
+ * Sets c so that the sum of 1 - exp(-c m) over the experts of a layer is
+ * top_k, by Newton's method from below, where it converges since the sum is
+ * concave. Experts of one m are taken together: there are few different m.
+ *
+ * n_of: [most + 1] how many experts hold m slots.
+ */
+static double scale_of(const uint32_t *n_of, uint32_t most, double top_k)
 {
     double c = 0.0;
     for (int i = 0; i < 50; i++) {
         double sum = -top_k, slope = 0.0;
-        for (uint32_t e = 0; e < n; e++) {
-            if (counts[e] == 0.0f)
+        for (uint32_t m = 1; m <= most; m++) {
+            if (n_of[m] == 0)
                 continue;
-            const double idle = exp(-c * (double)counts[e]);
-            sum += 1.0 - idle;
-            slope += (double)counts[e] * idle;
+            const double idle = n_of[m] * exp(-c * m);
+            sum += n_of[m] - idle;
+            slope += m * idle;
         }
         if (!(sum < -1e-9 * top_k))
             break;
@@ -112,23 +117,30 @@ static void layer_rates(const akin_route_generator_t *g, const uint16_t *urn,
 {
     const uint32_t n = g->params.n_experts;
     const double top_k = g->params.top_k;
-    uint32_t distinct = 0;
-    memset(rates, 0, n * sizeof(*rates));
-    for (uint32_t i = 0; i < g->n_slots; i++) {
-        distinct += rates[urn[i]] == 0.0f;
-        rates[urn[i]] += 1.0f;
+    uint16_t held[AKIN_ROUTE_MAX_EXPERTS];
+    uint32_t n_of[AKIN_ROUTE_MAX_SLOTS + 1] = {0};
+    float rate_of[AKIN_ROUTE_MAX_SLOTS + 1];
+    uint32_t most = 0;
+    memset(held, 0, n * sizeof(*held));
+    for (uint32_t i = 0; i < g->n_slots; i++)
+        held[urn[i]]++;
+    for (uint32_t e = 0; e < n; e++) {
+        n_of[held[e]]++;
+        most = held[e] > most ? held[e] : most;
     }
+    const uint32_t distinct = n - n_of[0];
     if (distinct > g->params.top_k) {
-        const double c = scale_of(rates, n, top_k);
-        for (uint32_t e = 0; e < n; e++)
-            rates[e] = (float)(1.0 - exp(-c * (double)rates[e]));
-        return;
+        const double c = scale_of(n_of, most, top_k);
+        for (uint32_t m = 0; m <= most; m++)
+            rate_of[m] = (float)(1.0 - exp(-c * m));
+    } else {
+        /* A token takes all that the urn holds, and others by their numbers. */
+        const double rest = n_of[0] > 0 ? (top_k - distinct) / n_of[0] : 0.0;
+        for (uint32_t m = 0; m <= most; m++)
+            rate_of[m] = m > 0 ? 1.0f : (float)rest;
     }
-    /* A token takes all that the urn holds, and others by their numbers. */
-    const double rest =
-        n > distinct ? (top_k - distinct) / (n - distinct) : 0.0;
     for (uint32_t e = 0; e < n; e++)
-        rates[e] = rates[e] > 0.0f ? 1.0f : (float)rest;
+        rates[e] = rate_of[held[e]];
 }
 
 void akin_route_rates(const akin_route_generator_t *g,

@@ -28,7 +28,7 @@ static const int forwarded[] = {SIGINT, SIGTERM, SIGUSR1, SIGHUP};
 /* Between lives that do not reach their router. */
 #define AWAY_NS AKIN_NS_PER_S
 /* A later life that starts takes some steps before it beats: stall_ns each. */
-#define START_STALLS 2
+#define START_STALLS 3
 
 typedef struct supervisor {
     const akin_supervisor_params_t *params;

@@ -119,7 +119,7 @@ static void test_silent_start(void)
 {
     char text[1024];
     bed_report_t lives[3];
-    bed_script_t script = script_of(150 * BED_MS);
+    bed_script_t script = script_of(100 * BED_MS);
     script.terms.start_timeout_ns = 60 * AKIN_NS_PER_S;
     script.lives[0] =
         (bed_life_t){.arms = 1, .beats = 1, .signal_number = SIGKILL};

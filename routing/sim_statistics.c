@@ -1,0 +1,104 @@
+/* Sim statistics: what a simulation adds up, and the result it gives. */
+#include "routing/sim_statistics.h"
+
+#include <math.h>
+#include <stdlib.h>
+
+/* Gaps from a microsecond to some 1,000 s, a bucket for every 0.1 %. */
+#define SHORTEST_S 1e-6
+#define BUCKETS_PER_E 1000.0
+#define N_BUCKETS 20800u
+
+akin_status_t akini_sim_statistics_init(akini_sim_statistics_t *of, uint32_t n)
+{
+    *of = (akini_sim_statistics_t){
+        .ttft = calloc(n, sizeof(*of->ttft)),
+        .tpot = calloc(n, sizeof(*of->tpot)),
+        .gaps = calloc(N_BUCKETS, sizeof(*of->gaps)),
+    };
+    return of->ttft != NULL && of->tpot != NULL && of->gaps != NULL
+               ? AKIN_OK
+               : AKIN_ERR_NOMEM;
+}
+
+void akini_sim_statistics_cleanup(akini_sim_statistics_t *of)
+{
+    free(of->ttft);
+    free(of->tpot);
+    free(of->gaps);
+}
+
+void akini_sim_statistics_gap(akini_sim_statistics_t *of, double seconds)
+{
+    const double at =
+        BUCKETS_PER_E * log(fmax(seconds, SHORTEST_S) / SHORTEST_S);
+    of->gaps[(uint32_t)fmin(at, N_BUCKETS - 1.0)]++;
+    of->gap_s += seconds;
+    of->n_gaps++;
+}
+
+static int compare_doubles(const void *a, const void *b)
+{
+    double x = *(const double *)a, y = *(const double *)b;
+    return (x > y) - (x < y);
+}
+
+/* Of sorted values, between the two nearest ones. */
+static double percentile(const double *sorted, uint32_t n, double q)
+{
+    double at = q * (double)(n - 1);
+    uint32_t low = (uint32_t)at;
+    uint32_t high = low + 1 < n ? low + 1 : low;
+    return sorted[low] + (at - (double)low) * (sorted[high] - sorted[low]);
+}
+
+static akin_sim_spread_t spread_of(double *values, uint32_t n)
+{
+    akin_sim_spread_t spread = {0};
+    if (n == 0)
+        return spread;
+    qsort(values, n, sizeof(*values), compare_doubles);
+    for (uint32_t i = 0; i < n; i++)
+        spread.mean += values[i];
+    spread.mean /= (double)n;
+    spread.p50 = percentile(values, n, 0.50);
+    spread.p95 = percentile(values, n, 0.95);
+    spread.p99 = percentile(values, n, 0.99);
+    return spread;
+}
+
+/* Middle of the bucket in which a part q of the gaps ends. */
+static double gap_percentile(const akini_sim_statistics_t *of, double q)
+{
+    uint64_t below = 0;
+    uint32_t i = 0;
+    while (i < N_BUCKETS - 1 &&
+           (double)(below += of->gaps[i]) < q * (double)of->n_gaps)
+        i++;
+    return SHORTEST_S * exp((i + 0.5) / BUCKETS_PER_E);
+}
+
+void akini_sim_statistics_result(akini_sim_statistics_t *of, uint32_t n_layers,
+                                 double window_s, akin_sim_result_t *result_p)
+{
+    const double steps = fmax((double)of->n_steps, 1.0);
+    *result_p = (akin_sim_result_t){
+        .ttft_s = spread_of(of->ttft, of->n_ttft),
+        .tpot_s = spread_of(of->tpot, of->n_tpot),
+        .queue_s = of->queue_s / fmax(of->n_ttft, 1.0),
+        .stay_s = of->stay_s / fmax(of->n_stay, 1.0),
+        .distinct = of->distinct / steps / (double)n_layers,
+        .busiest = of->busiest / steps / (double)n_layers,
+        .batch = of->batch / steps,
+        .inside = window_s > 0.0 ? of->area / window_s : 0.0,
+        .window_s = window_s,
+        .n_steps = of->n_steps,
+    };
+    if (of->n_gaps > 0)
+        result_p->itl_s = (akin_sim_spread_t){
+            .mean = of->gap_s / (double)of->n_gaps,
+            .p50 = gap_percentile(of, 0.50),
+            .p95 = gap_percentile(of, 0.95),
+            .p99 = gap_percentile(of, 0.99),
+        };
+}

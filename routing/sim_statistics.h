@@ -1,0 +1,38 @@
+/* Sim statistics: the times of the measured requests and of the steps in the
+ * window. */
+#ifndef AKIN_ROUTING_SIM_STATISTICS_H
+#define AKIN_ROUTING_SIM_STATISTICS_H
+
+#include "routing/sim.h"
+
+typedef struct akini_sim_statistics {
+    double *ttft;   /* [n_ttft] s */
+    double *tpot;   /* [n_tpot] s */
+    uint64_t *gaps; /* counts of gaps by the logarithm of their length */
+    double gap_s;   /* sum of these */
+    uint64_t n_gaps;
+    uint32_t n_ttft;
+    uint32_t n_tpot;
+    double queue_s; /* sums of these */
+    double stay_s;
+    uint32_t n_stay;
+    double distinct;
+    double busiest;
+    double batch;
+    uint64_t n_steps;
+    double area; /* requests inside x seconds */
+} akini_sim_statistics_t;
+
+/** \param[in] n  requests to be measured. */
+akin_status_t akini_sim_statistics_init(akini_sim_statistics_t *of,
+                                        uint32_t n) AKIN_MUST_CHECK;
+
+void akini_sim_statistics_cleanup(akini_sim_statistics_t *of);
+
+void akini_sim_statistics_gap(akini_sim_statistics_t *of, double seconds);
+
+/** Sorts the times; window, arrivals and events are the caller's. */
+void akini_sim_statistics_result(akini_sim_statistics_t *of, uint32_t n_layers,
+                                 double window_s, akin_sim_result_t *result_p);
+
+#endif

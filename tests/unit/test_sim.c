@@ -1,0 +1,304 @@
+/* Simulation against queueing theory, the cost model by hand and conservation
+ * laws. */
+#include "runner.h"
+
+#include "routing/sim.h"
+#include "routing/sim_fit.h"
+
+#include <math.h>
+#include <string.h>
+
+/* Two layers of 64 experts, three even domains that differ a lot. */
+static const akin_route_workload_t planted = {
+    .name = "planted",
+    .domains = {{"a", 0.4}, {"b", 0.3}, {"c", 0.3}},
+    .n_domains = 3,
+    .n_topics = 1,
+    .popular = 0.2,
+    .domain = 2.5,
+    .topic = 0.0,
+    .general = 0.05,
+    .redrawn = 0.2,
+    .near = 0.1,
+};
+
+static const akin_model_shape_t shape = {
+    .name = "small",
+    .n_layers = 2,
+    .hidden = 64,
+    .n_experts = 64,
+    .top_k = 4,
+    .moe_intermediate = 64,
+    .n_heads = 4,
+    .n_kv_heads = 2,
+    .head_dim = 16,
+    .vocab = 100,
+    .expert_bytes = 1000000,
+    .resident_bytes = 1000000,
+    .resident_weights = 500000,
+    .kv_token_bytes = 1000,
+    .wire_bytes = 128,
+};
+
+static const akin_machine_t machine = {
+    .name = "round",
+    .memory_bytes_per_s = 1e10,
+    .flops_per_s = 1e15,
+    .expert_efficiency = 1.0,
+    .packed_efficiency = 1.0,
+    .resident_efficiency = 1.0,
+    .flops_efficiency = 1.0,
+    .expert_layer_s = 1e-4,
+    .layer_s = 1e-4,
+    .step_s = 1e-3,
+    .fabric = {1e9, 1e-5},
+    .nic = {1e8, 1e-3},
+};
+
+static akin_route_generator_t *generator_of(double prompt, double output)
+{
+    const akin_route_generator_params_t params = {
+        .n_layers = shape.n_layers,
+        .n_experts = shape.n_experts,
+        .top_k = shape.top_k,
+        .workload = &planted,
+        .seed = 7,
+        .prompt_tokens = prompt,
+        .output_tokens = output,
+    };
+    akin_route_generator_t *generator;
+    akin_error_t err;
+    CU_ASSERT_EQUAL_FATAL(
+        akin_route_generator_create(&params, &generator, &err), AKIN_OK);
+    return generator;
+}
+
+static akin_sim_params_t params_of(const akin_route_generator_t *generator)
+{
+    const akin_sim_params_t params = {
+        .generator = generator,
+        .workload = &planted,
+        .cost = {&shape, &machine},
+        .policy = "rr",
+        .tau = AKIN_POLICY_TAU,
+        .pull = AKIN_POLICY_PULL,
+        .n_prefill = 1,
+        .n_decode = 3,
+        .rate = 10.0,
+        .n_warmup = 500,
+        .n_measured = 2000,
+        .seed = 1,
+    };
+    return params;
+}
+
+static akin_sim_result_t run(const akin_sim_params_t *params)
+{
+    akin_sim_result_t result;
+    akin_error_t err;
+    CU_ASSERT_EQUAL_FATAL(akin_sim_run(params, &result, &err), AKIN_OK);
+    CU_ASSERT_EQUAL(result.n_arrived, result.n_ended + result.n_left);
+    return result;
+}
+
+/* Every prompt is alike, so prefill is a queue of Poisson arrivals with a fixed
+ * service time: W = rho s / (2 (1 - rho)) (Pollaczek and Khinchine). */
+static void test_prefill_wait(void)
+{
+    akin_route_generator_t *generator = generator_of(64.0, 1.0);
+    akin_sim_params_t params = params_of(generator);
+    const akin_cost_chunk_t chunk = {.tokens = 64};
+    const double service = akin_cost_model_prefill(&params.cost, &chunk, NULL);
+    params.n_warmup = 20000;
+    params.n_measured = 200000;
+    for (int i = 3; i <= 8; i += 5) {
+        const double rho = i / 10.0;
+        params.rate = rho / service;
+        const akin_sim_result_t result = run(&params);
+        const double wait = rho * service / (2.0 * (1.0 - rho));
+        CU_ASSERT_DOUBLE_EQUAL(result.queue_s / wait, 1.0, 0.03);
+        CU_ASSERT_DOUBLE_EQUAL(result.ttft_s.mean - result.queue_s, service,
+                               1e-9);
+        CU_ASSERT_EQUAL(result.tpot_s.mean, 0.0);
+    }
+    akin_route_generator_destroy(generator);
+}
+
+/* A chunk's cost is that of its tokens after those before it. */
+static void test_prefill_chunks(void)
+{
+    akin_route_generator_t *generator = generator_of(100.0, 1.0);
+    akin_sim_params_t params = params_of(generator);
+    const akin_cost_chunk_t chunks[] = {{.tokens = 40},
+                                        {.tokens = 40, .context_tokens = 40},
+                                        {.tokens = 20, .context_tokens = 80}};
+    double seconds = 0.0;
+    for (int i = 0; i < 3; i++)
+        seconds += akin_cost_model_prefill(&params.cost, &chunks[i], NULL);
+    params.chunk_tokens = 40;
+    params.rate = 1e-3;
+    params.n_measured = 5;
+    params.n_warmup = 0;
+    CU_ASSERT_DOUBLE_EQUAL(run(&params).ttft_s.mean, seconds, 1e-6);
+    akin_route_generator_destroy(generator);
+}
+
+/*
+ * Alone, a request's tokens activate top_k experts of each layer: prefill of 50
+ * tokens, transfer of 50 kB, then 9 steps of context 51 to 59.
+ */
+static void test_lonely_request(void)
+{
+    akin_route_generator_t *generator = generator_of(50.0, 10.0);
+    akin_sim_params_t params = params_of(generator);
+    params.rate = 1e-4;
+    params.n_measured = 20;
+    params.n_warmup = 0;
+    /* 1 ms + 2 (0.1 + 0.1) ms, 1 MB in 0.1 ms, 2 x 4 MB in 0.8 ms, and a kB
+     * per token of context, 55 in the mean, in 0.1 us each. */
+    const double step_s = 1.4e-3 + 0.1e-3 + 0.8e-3 + 55.0 * 1e-7;
+    const double transfer_s = 1e-3 + 50.0 * 1000.0 / 1e8;
+    const akin_sim_result_t result = run(&params);
+    CU_ASSERT_DOUBLE_EQUAL(result.tpot_s.p50, step_s + transfer_s / 9.0, 1e-9);
+    CU_ASSERT_DOUBLE_EQUAL(result.tpot_s.p99, result.tpot_s.p50, 1e-9);
+    CU_ASSERT_DOUBLE_EQUAL(result.itl_s.mean, result.tpot_s.mean, 1e-9);
+    CU_ASSERT_DOUBLE_EQUAL(result.itl_s.p50, step_s, 2e-3 * step_s);
+    CU_ASSERT_EQUAL(result.distinct, 4.0);
+    CU_ASSERT_EQUAL(result.batch, 1.0);
+    akin_route_generator_destroy(generator);
+}
+
+/* Requests inside = rate x stay (Little), also when places are scarce. */
+static void test_little(void)
+{
+    akin_route_generator_t *generator = generator_of(32.0, 40.0);
+    akin_sim_params_t params = params_of(generator);
+    params.n_prefill = 8;
+    params.rate = 100.0;
+    params.n_warmup = 2000;
+    params.n_measured = 20000;
+    params.policy = "jsq";
+    const akin_sim_result_t roomy = run(&params);
+    const double rate = (params.n_measured - 1) / roomy.window_s;
+    CU_ASSERT_DOUBLE_EQUAL(rate / params.rate, 1.0, 0.03);
+    CU_ASSERT_DOUBLE_EQUAL(roomy.inside / (rate * roomy.stay_s), 1.0, 0.02);
+    params.max_batch = 12;
+    const akin_sim_result_t scarce = run(&params);
+    CU_ASSERT_DOUBLE_EQUAL(scarce.inside * scarce.window_s /
+                               ((params.n_measured - 1) * scarce.stay_s),
+                           1.0, 0.02);
+    CU_ASSERT_TRUE(scarce.batch <= 12.0);
+    CU_ASSERT_TRUE(scarce.stay_s > roomy.stay_s);
+    /* 72 tokens each: two at a time. */
+    params.max_batch = 0;
+    params.kv_tokens = 200;
+    params.rate = 20.0;
+    CU_ASSERT_TRUE(run(&params).batch <= 2.0);
+    akin_route_generator_destroy(generator);
+}
+
+static void test_refusals(void)
+{
+    akin_route_generator_t *generator = generator_of(32.0, 40.0);
+    akin_sim_params_t params = params_of(generator);
+    akin_sim_result_t result;
+    akin_error_t err;
+    params.kv_tokens = 71;
+    CU_ASSERT_EQUAL(akin_sim_run(&params, &result, &err), AKIN_ERR_INVALID);
+    CU_ASSERT_PTR_NOT_NULL(strstr(err.text, "72 tokens"));
+    params = params_of(generator);
+    params.rate = 1e6;
+    params.n_measured = 1000000;
+    CU_ASSERT_EQUAL(akin_sim_run(&params, &result, &err), AKIN_ERR_INVALID);
+    CU_ASSERT_PTR_NOT_NULL(strstr(err.text, "cannot keep up"));
+    params = params_of(generator);
+    params.policy = "eldr";
+    CU_ASSERT_EQUAL(akin_sim_run(&params, &result, &err), AKIN_ERR_INVALID);
+    params.policy = "rr";
+    params.n_decode = 0;
+    CU_ASSERT_EQUAL(akin_sim_run(&params, &result, &err), AKIN_ERR_INVALID);
+    akin_route_generator_destroy(generator);
+}
+
+/* On planted domains a policy that knows experts has fewer per step and faster
+ * tokens than round robin; equal parameters give equal results. */
+static void test_policies(void)
+{
+    static const char *const policies[] = {"eldr-static", "eldr", "union",
+                                           "union-band"};
+    akin_route_generator_t *generator = generator_of(32.0, 40.0);
+    const akin_sim_fit_params_t sample = {
+        .generator = generator,
+        .workload = &planted,
+        .n_layers = shape.n_layers,
+        .n_experts = shape.n_experts,
+        .top_k = shape.top_k,
+        .n_requests = 120,
+        .first = UINT64_C(1) << 40,
+        .n_clusters = 3,
+        .variant = AKIN_FIT_COUNT_IDF,
+        .seed = 1,
+    };
+    akin_fit_t fit;
+    akin_error_t err;
+    CU_ASSERT_EQUAL_FATAL(akin_sim_fit_make(&sample, &fit, &err), AKIN_OK);
+    CU_ASSERT_TRUE(fit.rho > 0.6);
+    akin_sim_params_t params = params_of(generator);
+    params.n_prefill = 8;
+    params.rate = 200.0;
+    const akin_sim_result_t rr = run(&params);
+    for (int i = 0; i < 4; i++) {
+        params.policy = policies[i];
+        params.fit = akin_policy_needs_fit(policies[i]) ? &fit : NULL;
+        const akin_sim_result_t result = run(&params);
+        CU_ASSERT_TRUE(result.distinct < 0.9 * rr.distinct);
+        CU_ASSERT_TRUE(result.tpot_s.p50 < 0.97 * rr.tpot_s.p50);
+        const akin_sim_result_t again = run(&params);
+        CU_ASSERT_EQUAL(memcmp(&result, &again, sizeof(result)), 0);
+    }
+    akin_fit_cleanup(&fit);
+    akin_route_generator_destroy(generator);
+}
+
+/* Two ranks that hold half of the experts each: the busiest has at least half
+ * of what a step activates, and steps are faster than those of one rank. */
+static void test_ranks(void)
+{
+    akin_route_generator_t *generator = generator_of(32.0, 40.0);
+    akin_sim_params_t params = params_of(generator);
+    const akin_placement_params_t place = {
+        .kind = AKIN_PLACEMENT_LINEAR,
+        .n_layers = shape.n_layers,
+        .n_experts = shape.n_experts,
+        .n_ranks = 2,
+    };
+    akin_placement_t placements[3];
+    akin_error_t err;
+    for (int w = 0; w < 3; w++)
+        CU_ASSERT_EQUAL_FATAL(akin_placement_make(&place, &placements[w], &err),
+                              AKIN_OK);
+    params.rate = 60.0;
+    const akin_sim_result_t one = run(&params);
+    params.placements = placements;
+    params.n_ranks = 2;
+    const akin_sim_result_t two = run(&params);
+    CU_ASSERT_TRUE(two.busiest > 0.5 * two.distinct);
+    CU_ASSERT_TRUE(two.busiest < 0.9 * two.distinct);
+    CU_ASSERT_EQUAL(one.busiest, one.distinct);
+    CU_ASSERT_TRUE(two.tpot_s.p50 < one.tpot_s.p50);
+    for (int w = 0; w < 3; w++)
+        akin_placement_cleanup(&placements[w]);
+    akin_route_generator_destroy(generator);
+}
+
+static const runner_test_t tests[] = {
+    {"prefill_wait", test_prefill_wait},
+    {"prefill_chunks", test_prefill_chunks},
+    {"lonely_request", test_lonely_request},
+    {"little", test_little},
+    {"refusals", test_refusals},
+    {"policies", test_policies},
+    {"ranks", test_ranks},
+};
+
+RUNNER_MAIN("sim", tests)

@@ -28,6 +28,7 @@ int akin_command_compare(int argc, char **argv);
 int akin_command_trace(int argc, char **argv);
 int akin_command_fit(int argc, char **argv);
 int akin_command_replay(int argc, char **argv);
+int akin_command_sim(int argc, char **argv);
 int akin_command_bench(int argc, char **argv);
 
 /** From now on the process ends with a message and AKIN_EXIT_FAILED if what it

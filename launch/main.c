@@ -27,6 +27,8 @@ static const akin_command_t commands[] = {
      akin_command_fit},
     {"replay", "compare policies on the recorded requests of a trace",
      akin_command_replay},
+    {"sim", "compare policies on simulated workers of a modelled machine",
+     akin_command_sim},
     {"bench", "measure parts of akin beside what bounds them",
      akin_command_bench},
 };

@@ -1,0 +1,81 @@
+/* Sim: what the files of the command share. */
+#ifndef AKIN_LAUNCH_SIM_H
+#define AKIN_LAUNCH_SIM_H
+
+#include "base/config.h"
+#include "routing/sim.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+
+/* Policies and seeds of a study at most. */
+#define AKIN_SIM_MAX_CASES 16u
+#define AKIN_SIM_MAX_SEEDS 1000u
+
+/** The keys of a simulation file. */
+extern const akin_config_row_t akin_sim_rows[];
+extern const size_t akin_sim_n_rows;
+
+/** Several policies, each with several seeds. Strings are the config's. */
+typedef struct akin_sim_job {
+    const char *path;
+    const akin_config_t *config;
+    akin_model_shape_t shape;
+    akin_machine_t machine;
+    akin_route_workload_t workload;
+    akin_route_generator_t *generator;
+    char *names; /* of the policies */
+    const char *policies[AKIN_SIM_MAX_CASES];
+    uint32_t n_cases;
+    uint32_t n_seeds;
+    uint32_t n_replicas;
+    const char *placement;    /* of workers of several ranks */
+    akin_sim_params_t params; /* policy, first and seed are each run's */
+    akin_fit_t fit;
+    akin_placement_t *placements;
+    akin_sim_result_t *results; /* [n_cases][n_seeds] */
+    double fit_s;
+    double seconds; /* of all runs */
+} akin_sim_job_t;
+
+/** Values of the config; policies are checked.
+ * \return AKIN_OK, AKIN_ERR_INVALID, AKIN_ERR_NOMEM */
+akin_status_t akin_sim_job_init(akin_sim_job_t *job,
+                                const akin_config_t *config,
+                                akin_error_t *err) AKIN_MUST_CHECK;
+
+void akin_sim_job_cleanup(akin_sim_job_t *job);
+
+/** Is there a policy or a placement that needs a fit? */
+bool akin_sim_job_needs_fit(const akin_sim_job_t *job);
+
+/** A figure of a result, by its name in JSON. */
+typedef struct akin_sim_figure {
+    const char *name;
+    const char *title; /* of a column; NULL: in JSON alone */
+    size_t offset;     /* of a double in the result */
+    double scale;      /* 1000 for ms */
+    int digits;
+    bool has_change; /* a column with the change against the first policy */
+} akin_sim_figure_t;
+
+extern const akin_sim_figure_t akin_sim_figures[];
+extern const size_t akin_sim_n_figures;
+
+/** Mean and interval of a figure over the seeds.
+ * \param[out] values  [n_seeds] scratch. */
+double akin_sim_figure_mean(const akin_sim_job_t *job, uint32_t which,
+                            const akin_sim_figure_t *figure, double *values,
+                            double *half_width_p);
+
+/** Mean and interval of its change in percent against the first policy, seed
+ * by seed. */
+double akin_sim_figure_change(const akin_sim_job_t *job, uint32_t which,
+                              const akin_sim_figure_t *figure, double *values,
+                              double *half_width_p);
+
+/** Both give an exit code. */
+int akin_sim_print_table(const akin_sim_job_t *job);
+int akin_sim_print_json(const akin_sim_job_t *job);
+
+#endif

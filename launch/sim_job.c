@@ -1,0 +1,201 @@
+/* Sim job: from a config to the parameters of the runs. */
+#define _POSIX_C_SOURCE 200809L /* strdup, strtok_r */
+#include "launch/sim.h"
+
+#include "base/nearest.h"
+#include "routing/replay_placement.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+static akin_status_t find_model(akin_sim_job_t *job, akin_error_t *err)
+{
+    const char *name = akin_config_string(job->config, "model");
+    const akin_model_shape_t *shape = akin_model_shape_find(name);
+    const char *names[64];
+    uint32_t n = 0;
+    for (; n < 64 && akin_model_shape_at(n) != NULL; n++)
+        names[n] = akin_model_shape_at(n)->name;
+    const char *nearest = akin_nearest_name(name, names, n);
+    if (shape == NULL)
+        return akin_error_set(err, AKIN_ERR_INVALID,
+                              "model: there is no \"%s\"; did you mean \"%s\"?",
+                              name, nearest != NULL ? nearest : names[0]);
+    job->shape = *shape;
+    return AKIN_OK;
+}
+
+static akin_status_t find_machine(akin_sim_job_t *job, akin_error_t *err)
+{
+    const char *name = akin_config_string(job->config, "machine");
+    const akin_machine_t *machine = akin_machine_find(name);
+    if (machine == NULL) {
+        const akin_status_t status =
+            akin_machine_read_bench(name, &job->machine, err);
+        return status == AKIN_OK
+                   ? status
+                   : akin_error_prefix(err, status,
+                                       "machine: neither mi300x nor h200 nor a "
+                                       "measurement: ");
+    }
+    job->machine = *machine;
+    return AKIN_OK;
+}
+
+static akin_status_t make_generator(akin_sim_job_t *job, akin_error_t *err)
+{
+    const akin_config_t *c = job->config;
+    const char *name = akin_config_string(c, "workload.kind");
+    const akin_route_workload_t *workload = akin_route_workload_find(name);
+    if (workload == NULL)
+        return akin_error_set(err, AKIN_ERR_INVALID,
+                              "workload.kind: there is no \"%s\"; task and "
+                              "language are possible",
+                              name);
+    job->workload = *workload;
+    const akin_route_generator_params_t params = {
+        .n_layers = job->shape.n_layers,
+        .n_experts = job->shape.n_experts,
+        .top_k = job->shape.top_k,
+        .workload = &job->workload,
+        .seed = (uint64_t)akin_config_int(c, "workload.seed"),
+        .prompt_tokens = akin_config_float(c, "workload.prompt_tokens"),
+        .output_tokens = akin_config_float(c, "workload.output_tokens"),
+        .prompt_spread = akin_config_float(c, "workload.prompt_spread"),
+        .output_spread = akin_config_float(c, "workload.output_spread"),
+    };
+    return akin_route_generator_create(&params, &job->generator, err);
+}
+
+static akin_status_t add_policy(akin_sim_job_t *job, const char *name,
+                                akin_error_t *err)
+{
+    size_t n = 0;
+    int is_known = 0;
+    for (; akin_policy_names[n] != NULL; n++)
+        is_known |= strcmp(akin_policy_names[n], name) == 0;
+    const char *nearest = akin_nearest_name(name, akin_policy_names, n);
+    if (!is_known)
+        return akin_error_set(err, AKIN_ERR_INVALID,
+                              "routing.policies: there is no \"%s\"; did you "
+                              "mean \"%s\"?",
+                              name, nearest != NULL ? nearest : "jsq");
+    if (job->n_cases == AKIN_SIM_MAX_CASES)
+        return akin_error_set(err, AKIN_ERR_INVALID,
+                              "routing.policies: more than %u",
+                              AKIN_SIM_MAX_CASES);
+    job->policies[job->n_cases++] = name;
+    return AKIN_OK;
+}
+
+static akin_status_t split_policies(akin_sim_job_t *job, akin_error_t *err)
+{
+    akin_status_t status = AKIN_OK;
+    char *rest = NULL;
+    job->names = strdup(akin_config_string(job->config, "routing.policies"));
+    if (job->names == NULL)
+        return akin_error_set(err, AKIN_ERR_NOMEM, "out of memory");
+    for (char *name = strtok_r(job->names, ", ", &rest);
+         name != NULL && status == AKIN_OK; name = strtok_r(NULL, ", ", &rest))
+        status = add_policy(job, name, err);
+    if (status == AKIN_OK && job->n_cases == 0)
+        status = akin_error_set(err, AKIN_ERR_INVALID,
+                                "routing.policies: names none");
+    return status;
+}
+
+static uint32_t count_of(const akin_sim_job_t *job, const char *key)
+{
+    return (uint32_t)akin_config_int(job->config, key);
+}
+
+static void set_params(akin_sim_job_t *job)
+{
+    const akin_config_t *c = job->config;
+    job->params = (akin_sim_params_t){
+        .generator = job->generator,
+        .workload = &job->workload,
+        .cost = {&job->shape, &job->machine},
+        .tau = akin_config_float(c, "routing.tau"),
+        .pull = akin_config_float(c, "routing.pull"),
+        .n_prefill = count_of(job, "roles.prefill"),
+        .n_decode = count_of(job, "roles.decode"),
+        .n_ranks = count_of(job, "roles.ep"),
+        .chunk_tokens = count_of(job, "prefill.chunk_tokens"),
+        .max_batch = count_of(job, "decode.max_batch"),
+        .kv_tokens = (uint64_t)akin_config_int(c, "decode.kv_tokens"),
+        .signature_tokens = count_of(job, "routing.signature_tokens"),
+        .rate = akin_config_float(c, "requests.rate"),
+        .n_warmup = count_of(job, "requests.warmup"),
+        .n_measured = count_of(job, "requests.measured"),
+        .seed = (uint64_t)akin_config_int(c, "seed"),
+    };
+    job->n_seeds = count_of(job, "seeds");
+    job->n_replicas = count_of(job, "ep.replicas");
+    job->placement = akin_config_string(c, "ep.placement");
+}
+
+static akin_status_t check(const akin_sim_job_t *job, akin_error_t *err)
+{
+    const akin_placement_sizes_t sizes = {
+        .n_layers = job->shape.n_layers,
+        .n_experts = job->shape.n_experts,
+        .n_ranks = job->params.n_ranks,
+        .n_replicas = job->n_replicas,
+    };
+    if (job->params.n_ranks > 1) {
+        const akin_status_t status = akin_placement_check_sizes(&sizes, err);
+        if (status != AKIN_OK)
+            return status;
+    }
+    if (akin_sim_job_needs_fit(job) &&
+        count_of(job, "fit.requests") < job->params.n_decode)
+        return akin_error_set(err, AKIN_ERR_INVALID,
+                              "fit.requests: %u decode workers need as many "
+                              "requests or more to learn from, not %u",
+                              job->params.n_decode,
+                              count_of(job, "fit.requests"));
+    return AKIN_OK;
+}
+
+akin_status_t akin_sim_job_init(akin_sim_job_t *job,
+                                const akin_config_t *config, akin_error_t *err)
+{
+    job->config = config;
+    akin_status_t status = find_model(job, err);
+    if (status == AKIN_OK)
+        status = find_machine(job, err);
+    if (status == AKIN_OK)
+        status = make_generator(job, err);
+    if (status == AKIN_OK)
+        status = split_policies(job, err);
+    if (status != AKIN_OK)
+        return status;
+    set_params(job);
+    status = check(job, err);
+    if (status != AKIN_OK)
+        return status;
+    job->results =
+        calloc((size_t)job->n_cases * job->n_seeds, sizeof(*job->results));
+    return job->results != NULL
+               ? AKIN_OK
+               : akin_error_set(err, AKIN_ERR_NOMEM, "out of memory");
+}
+
+void akin_sim_job_cleanup(akin_sim_job_t *job)
+{
+    akin_replay_placement_destroy(job->placements, job->params.n_decode);
+    akin_fit_cleanup(&job->fit);
+    akin_route_generator_destroy(job->generator);
+    free(job->results);
+    free(job->names);
+}
+
+bool akin_sim_job_needs_fit(const akin_sim_job_t *job)
+{
+    bool needs = job->params.n_ranks > 1 &&
+                 akin_replay_placement_needs_fit(job->placement);
+    for (uint32_t c = 0; c < job->n_cases; c++)
+        needs |= akin_policy_needs_fit(job->policies[c]) != 0;
+    return needs;
+}

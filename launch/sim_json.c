@@ -1,0 +1,77 @@
+/* Sim JSON: the runs of a simulation for programs. */
+#include "launch/sim.h"
+
+#include "launch/command.h"
+
+#include <jansson.h>
+#include <math.h>
+#include <stdlib.h>
+
+/* NaN has no JSON: an interval of one seed is null. */
+static json_t *number_of(double value)
+{
+    return isfinite(value) ? json_real(value) : json_null();
+}
+
+static json_t *case_json(const akin_sim_job_t *job, uint32_t which,
+                         double *values)
+{
+    json_t *json = json_pack("{s:s}", "policy", job->policies[which]);
+    uint64_t n[4] = {0};
+    for (size_t f = 0; f < akin_sim_n_figures; f++) {
+        const akin_sim_figure_t *figure = &akin_sim_figures[f];
+        double width, change_width;
+        const double mean =
+            akin_sim_figure_mean(job, which, figure, values, &width);
+        const double change =
+            akin_sim_figure_change(job, which, figure, values, &change_width);
+        (void)json_object_set_new(
+            json, figure->name,
+            json_pack("{s:o, s:o, s:o, s:o}", "mean", number_of(mean),
+                      "half_width", number_of(width), "change_percent",
+                      number_of(change), "change_half_width",
+                      number_of(change_width)));
+    }
+    for (uint32_t s = 0; s < job->n_seeds; s++) {
+        const akin_sim_result_t *r =
+            &job->results[(size_t)which * job->n_seeds + s];
+        n[0] += r->n_arrived;
+        n[1] += r->n_ended;
+        n[2] += r->n_left;
+        n[3] += r->n_events;
+    }
+    (void)json_object_set_new(json, "arrived", json_integer((json_int_t)n[0]));
+    (void)json_object_set_new(json, "ended", json_integer((json_int_t)n[1]));
+    (void)json_object_set_new(json, "left", json_integer((json_int_t)n[2]));
+    (void)json_object_set_new(json, "events", json_integer((json_int_t)n[3]));
+    return json;
+}
+
+int akin_sim_print_json(const akin_sim_job_t *job)
+{
+    const akin_sim_params_t *p = &job->params;
+    double *values = calloc(job->n_seeds, sizeof(*values));
+    json_t *cases = json_array();
+    if (values == NULL || cases == NULL) {
+        free(values);
+        json_decref(cases);
+        akin_error_t err;
+        return akin_command_fail(
+            akin_error_set(&err, AKIN_ERR_NOMEM, "out of memory"), &err);
+    }
+    for (uint32_t c = 0; c < job->n_cases; c++)
+        (void)json_array_append_new(cases, case_json(job, c, values));
+    free(values);
+    return akin_command_print_json(json_pack(
+        "{s:s, s:s, s:s, s:s, s:I, s:I, s:I, s:f, s:I, s:I, s:I, s:I, s:o, "
+        "s:o}",
+        "sim", job->path, "model", job->shape.name, "machine",
+        job->machine.name, "workload", job->workload.name, "prefill",
+        (json_int_t)p->n_prefill, "decode", (json_int_t)p->n_decode, "ep",
+        (json_int_t)(p->n_ranks > 1 ? p->n_ranks : 1), "rate", p->rate,
+        "warmup", (json_int_t)p->n_warmup, "measured",
+        (json_int_t)p->n_measured, "seeds", (json_int_t)job->n_seeds, "seed",
+        (json_int_t)p->seed, "rho",
+        akin_sim_job_needs_fit(job) ? number_of(job->fit.rho) : json_null(),
+        "policies", cases));
+}

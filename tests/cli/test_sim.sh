@@ -1,0 +1,84 @@
+#!/usr/bin/env bash
+# akin sim: the table, the JSON, the same bytes from several threads, the
+# errors.
+#
+# usage: test_sim.sh AKIN JSON_VALUE SOURCE_DIR
+# shellcheck source=tests/cli/expect.sh
+. "$(dirname "$0")/expect.sh"
+
+# Short requests of the smallest model there is.
+sim=$work/small.sim
+cat >"$sim" <<'END'
+model = "gpt-oss-20b";
+workload = { prompt_tokens = 24.0; output_tokens = 16.0; };
+requests = { rate = 200.0; warmup = 60; measured = 120; };
+roles = { prefill = 2; decode = 3; };
+routing = { policies = "rr,jsq,eldr,union-band"; };
+fit = { requests = 60; max_tokens = 24; };
+seeds = 2;
+END
+
+accept sim --help
+holds '--threads'
+accept sim --keys
+holds 'decode.max_batch'
+holds 'requests.rate'
+
+# ---- the table, and the same from two threads ----
+
+accept sim -c "$sim"
+holds 'gpt-oss-20b on mi300x, 2P3D, task, 200 requests/s'
+holds '2 seeds of 120 requests after 60'
+for policy in rr jsq eldr union-band; do
+    grep -q "^$policy  *[0-9]" "$work/out" || complain "no row of $policy"
+done
+cp "$work/out" "$work/table"
+accept sim -c "$sim" --threads 2
+cmp -s "$work/table" "$work/out" || complain 'another table from two threads'
+accept sim -c "$sim" --set seed=3
+cmp -s "$work/table" "$work/out" && complain 'equal tables of two seeds'
+
+# ---- JSON ----
+
+accept sim -c "$sim" --json --set seeds=1
+same 'policies' "$(value policies 0 policy) $(value policies 3 policy)" \
+    'rr union-band'
+for i in 0 1 2 3; do
+    same "conservation $i" "$(value policies $i arrived)" \
+        "$(($(value policies $i ended) + $(value policies $i left)))"
+done
+same 'no interval of one seed' "$(value policies 0 p50_tpot_ms half_width)" \
+    null
+# Requests are prefilled alike whatever decodes them.
+same 'ttft' "$(value policies 0 p99_ttft_ms mean)" \
+    "$(value policies 2 p99_ttft_ms mean)"
+# Alone, a token activates the top four experts of every layer, and the step is
+# the one that a cost model of the same sizes has.
+accept sim -c "$sim" --json --set seeds=1 --set requests.rate=0.01 \
+    --set routing.policies=rr
+same 'top-k' "$(value policies 0 distinct_experts mean)" 4.0
+same 'batch' "$(value policies 0 batch mean)" 1.0
+# Two ranks: the busiest has from half to all of them.
+accept sim -c "$sim" --json --set roles.ep=2 --set routing.policies=union
+awk -v all="$(value policies 0 distinct_experts mean)" \
+    -v most="$(value policies 0 busiest_rank_experts mean)" \
+    'BEGIN { exit !(most >= all / 2 && most < all) }' ||
+    complain 'the busiest of two ranks'
+
+# ---- what is refused ----
+
+refuse 2 '-c SIM is missing' sim
+refuse 2 'did you mean "gpt-oss-20b"?' sim -c "$sim" --set model=gpt-oss-20
+refuse 2 'did you mean "union"?' sim -c "$sim" --set routing.policies=rr,onion
+refuse 2 'names none' sim -c "$sim" --set routing.policies=,
+refuse 2 'task and language' sim -c "$sim" --set workload.kind=poems
+refuse 2 'requests.rate' sim -c "$sim" --set requests.rate=0
+refuse 2 'fit.requests: 3 decode workers' sim -c "$sim" --set fit.requests=2
+refuse 2 'holds the KV of 20' sim -c "$sim" --set decode.kv_tokens=20
+refuse 2 '--threads 0' sim -c "$sim" --threads 0
+refuse 1 'neither mi300x' sim -c "$sim" --set machine="$work/none"
+refuse 1 'none.sim' sim -c "$work/none.sim"
+echo 'roles = { prefil = 2; };' >"$work/bad.sim"
+refuse 2 'roles.prefill' sim -c "$work/bad.sim"
+full sim -c "$sim"
+finish

@@ -14,7 +14,8 @@ hosts_enter "$0" "$@"
 # shellcheck source=tests/fault/lib.sh
 . "$(dirname "$0")/lib.sh"
 cases=("${@:4}")
-[ ${#cases[@]} -gt 0 ] || cases=(submit mpirun time_limit wrong_nodes wrong_cores)
+[ ${#cases[@]} -gt 0 ] || cases=(submit mpirun time_limit wrong_nodes wrong_hosts
+        wrong_cores)
 
 hosts_up 2
 hosts_ranks 4
@@ -110,6 +111,18 @@ wrong_nodes() {
     expect_text "wrong_nodes" "$scratch/wrong_nodes.err" \
         "the plan is for 2 nodes, but the job has 1"
     [ ! -e "$scratch/wrong_nodes.jsonl" ] || fail "wrong_nodes: it has begun"
+}
+
+# Ranks are not on the nodes that the plan has them on.
+wrong_hosts() {
+    plan "$scratch/wrong_hosts.sbatch"
+    sed -i 's/^for node in .*; do/for node in 0 0 1 1; do/' \
+        "$scratch/wrong_hosts.sbatch"
+    submit_script wrong_hosts
+    expect "wrong_hosts: exit code" 2 "$code"
+    expect_text "wrong_hosts" "$scratch/wrong_hosts.err" "the plan has rank"
+    [ ! -e "$scratch/wrong_hosts.jsonl" ] || fail "wrong_hosts: it has begun"
+    expect_none_left "wrong_hosts"
 }
 
 # A node has fewer cores than the plan: nothing is started.

@@ -15,7 +15,14 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-enum { OPT_SET = 256, OPT_THREADS, OPT_KEYS, OPT_JSON, MAX_SETTINGS = 64 };
+enum {
+    OPT_SET = 256,
+    OPT_THREADS,
+    OPT_KEYS,
+    OPT_COST,
+    OPT_JSON,
+    MAX_SETTINGS = 64
+};
 
 #define MAX_THREADS 256u
 
@@ -51,6 +58,7 @@ typedef struct options {
     uint32_t n_settings;
     uint32_t n_threads;
     int keys;
+    int cost;
     int json;
 } options_t;
 
@@ -61,6 +69,9 @@ static const struct argp_option arguments[] = {
     {"threads", OPT_THREADS, "N", 0,
      "Runs at the same time (default 1); the table stays the same", 0},
     {"keys", OPT_KEYS, NULL, 0, "Show the keys and their values", 0},
+    {"cost", OPT_COST, NULL, 0,
+     "Tell on stderr what the simulation itself cost per event and decision",
+     0},
     {"json", OPT_JSON, NULL, 0, "Print one JSON value", 0},
     {0}};
 
@@ -89,6 +100,9 @@ static error_t parse_option(int key, char *arg, struct argp_state *state)
     }
     case OPT_KEYS:
         o->keys = 1;
+        break;
+    case OPT_COST:
+        o->cost = 1;
         break;
     case OPT_JSON:
         o->json = 1;
@@ -241,6 +255,7 @@ static akin_status_t prepare(akin_sim_job_t *job, akin_error_t *err)
         .n_experts = job->shape.n_experts,
         .top_k = job->shape.top_k,
         .n_requests = (uint32_t)akin_config_int(c, "fit.requests"),
+        .shares = job->params.shares,
         .first = FIT_FIRST,
         .max_tokens = (uint32_t)akin_config_int(c, "fit.max_tokens"),
         .n_clusters = job->params.n_decode,
@@ -265,6 +280,25 @@ static akin_status_t prepare(akin_sim_job_t *job, akin_error_t *err)
     return status;
 }
 
+static void print_cost(const akin_sim_job_t *job)
+{
+    for (uint32_t c = 0; c < job->n_cases; c++) {
+        double events = 0.0, decisions = 0.0, decision_ns = 0.0;
+        for (uint32_t s = 0; s < job->n_seeds; s++) {
+            const akin_sim_result_t *r =
+                &job->results[(size_t)c * job->n_seeds + s];
+            events += (double)r->n_events;
+            decisions += (double)r->n_decisions;
+            decision_ns += (double)r->decision_ns;
+        }
+        (void)fprintf(stderr,
+                      "%s: %.0f events, %.0f decisions of %.2f us each\n",
+                      job->policies[c], events, decisions,
+                      decisions > 0.0 ? decision_ns / decisions / 1e3 : 0.0);
+    }
+    (void)fprintf(stderr, "all: %.1f s\n", job->seconds);
+}
+
 static int finish(akin_status_t status, const akin_sim_job_t *job,
                   const options_t *o, const akin_error_t *err)
 {
@@ -274,6 +308,8 @@ static int finish(akin_status_t status, const akin_sim_job_t *job,
     }
     if (status != AKIN_OK)
         return akin_command_fail(status, err);
+    if (o->cost)
+        print_cost(job);
     return o->json ? akin_sim_print_json(job) : akin_sim_print_table(job);
 }
 
@@ -309,6 +345,7 @@ int akin_command_sim(int argc, char **argv)
         catch_signals();
         if (status == AKIN_OK)
             status = akin_sim_job_init(&job, config, &err);
+        job.params.clock_ns = o.cost ? akin_clock_now_ns : NULL;
         if (status == AKIN_OK)
             status = prepare(&job, &err);
         if (status == AKIN_OK)

@@ -29,6 +29,8 @@ typedef struct akin_sim_job {
     uint32_t n_cases;
     uint32_t n_seeds;
     uint32_t n_replicas;
+    double shares[AKIN_ROUTE_MAX_DOMAINS];
+    double later_shares[AKIN_ROUTE_MAX_DOMAINS];
     const char *placement;    /* of workers of several ranks */
     akin_sim_params_t params; /* policy, first and seed are each run's */
     akin_fit_t fit;
@@ -73,6 +75,11 @@ double akin_sim_figure_mean(const akin_sim_job_t *job, uint32_t which,
 double akin_sim_figure_change(const akin_sim_job_t *job, uint32_t which,
                               const akin_sim_figure_t *figure, double *values,
                               double *half_width_p);
+
+/** A third of the measured requests: p50 and p99 of the time per token in ms,
+ * experts, means over the seeds. */
+void akin_sim_phase_means(const akin_sim_job_t *job, uint32_t which,
+                          uint32_t phase, double means[3]);
 
 /** Both give an exit code. */
 int akin_sim_print_table(const akin_sim_job_t *job);

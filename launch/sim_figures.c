@@ -51,6 +51,19 @@ double akin_sim_figure_mean(const akin_sim_job_t *job, uint32_t which,
     return of.mean;
 }
 
+void akin_sim_phase_means(const akin_sim_job_t *job, uint32_t which,
+                          uint32_t phase, double means[3])
+{
+    means[0] = means[1] = means[2] = 0.0;
+    for (uint32_t s = 0; s < job->n_seeds; s++) {
+        const akin_sim_phase_t *of =
+            &job->results[(size_t)which * job->n_seeds + s].phases[phase];
+        means[0] += 1e3 * of->tpot_s.p50 / job->n_seeds;
+        means[1] += 1e3 * of->tpot_s.p99 / job->n_seeds;
+        means[2] += of->distinct / job->n_seeds;
+    }
+}
+
 double akin_sim_figure_change(const akin_sim_job_t *job, uint32_t which,
                               const akin_sim_figure_t *figure, double *values,
                               double *half_width_p)

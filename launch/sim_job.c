@@ -109,6 +109,36 @@ static uint32_t count_of(const akin_sim_job_t *job, const char *key)
     return (uint32_t)akin_config_int(job->config, key);
 }
 
+/* Numbers with commas between them, one for each domain. */
+static akin_status_t parse_shares(const akin_sim_job_t *job, const char *key,
+                                  double *shares, const double **shares_p,
+                                  akin_error_t *err)
+{
+    const char *at = akin_config_string(job->config, key);
+    double sum = 0.0;
+    uint32_t n = 0;
+    if (at[0] == '\0')
+        return AKIN_OK;
+    for (; n < job->workload.n_domains; n++) {
+        char *end;
+        shares[n] = strtod(at, &end);
+        if (end == at || !(shares[n] >= 0.0 && shares[n] <= 1e6) ||
+            (*end != ',' && *end != '\0'))
+            break;
+        sum += shares[n];
+        at = *end == ',' ? end + 1 : end;
+    }
+    if (n < job->workload.n_domains || *at != '\0' || !(sum > 0.0))
+        return akin_error_set(err, AKIN_ERR_INVALID,
+                              "%s: %u numbers from 0 on are needed, not all 0, "
+                              "with commas between them",
+                              key, job->workload.n_domains);
+    for (uint32_t d = 0; d < n; d++)
+        shares[d] /= sum;
+    *shares_p = shares;
+    return AKIN_OK;
+}
+
 static void set_params(akin_sim_job_t *job)
 {
     const akin_config_t *c = job->config;
@@ -172,7 +202,13 @@ akin_status_t akin_sim_job_init(akin_sim_job_t *job,
     if (status != AKIN_OK)
         return status;
     set_params(job);
-    status = check(job, err);
+    status = parse_shares(job, "workload.shares", job->shares,
+                          &job->params.shares, err);
+    if (status == AKIN_OK)
+        status = parse_shares(job, "workload.later_shares", job->later_shares,
+                              &job->params.later_shares, err);
+    if (status == AKIN_OK)
+        status = check(job, err);
     if (status != AKIN_OK)
         return status;
     job->results =

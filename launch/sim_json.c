@@ -32,6 +32,16 @@ static json_t *case_json(const akin_sim_job_t *job, uint32_t which,
                       number_of(change), "change_half_width",
                       number_of(change_width)));
     }
+    json_t *phases = json_array();
+    for (uint32_t p = 0; p < AKIN_SIM_PHASES; p++) {
+        double means[3];
+        akin_sim_phase_means(job, which, p, means);
+        (void)json_array_append_new(phases,
+                                    json_pack("{s:f, s:f, s:f}", "p50_tpot_ms",
+                                              means[0], "p99_tpot_ms", means[1],
+                                              "distinct_experts", means[2]));
+    }
+    (void)json_object_set_new(json, "phases", phases);
     for (uint32_t s = 0; s < job->n_seeds; s++) {
         const akin_sim_result_t *r =
             &job->results[(size_t)which * job->n_seeds + s];

@@ -21,6 +21,12 @@ const akin_config_row_t akin_sim_rows[] = {
     {"workload.output_spread", AKIN_CONFIG_FLOAT, "", "0", 0, 3, NULL,
      "The same of outputs; 0: all have the mean length, as benchmarks that "
      "ignore the end of a text."},
+    {"workload.shares", AKIN_CONFIG_STRING, "", "", 0, 0, NULL,
+     "Shares of the domains, with commas, as \"0.5,0.5,0,0\"; empty: those of "
+     "workload.kind. The fit learns from these."},
+    {"workload.later_shares", AKIN_CONFIG_STRING, "", "", 0, 0, NULL,
+     "Shares that the mix goes to evenly in the second third of the measured "
+     "requests; empty: it stays."},
     {"requests.rate", AKIN_CONFIG_FLOAT, "requests per second", NULL, 1e-4, 1e6,
      NULL, "Arrivals per second; they are Poisson."},
     {"requests.warmup", AKIN_CONFIG_INT, "requests", "500", 0, 1e8, NULL,

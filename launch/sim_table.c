@@ -93,6 +93,32 @@ static int print_cases(report_t *r)
     return failed || scols_print_table(r->table) != 0;
 }
 
+/* Three thirds of three figures each. */
+static int print_drift(report_t *r)
+{
+    static const char *const titles[AKIN_SIM_PHASES][3] = {
+        {"before: TPOT p50", "p99", "experts"},
+        {"during: TPOT p50", "p99", "experts"},
+        {"after: TPOT p50", "p99", "experts"}};
+    int failed = add_column(r, "policy", 0);
+    for (uint32_t i = 0; i < AKIN_SIM_PHASES * 3; i++)
+        failed |= add_column(r, titles[i / 3][i % 3], SCOLS_FL_RIGHT);
+    for (uint32_t c = 0; c < r->job->n_cases && !failed; c++) {
+        struct libscols_line *line = scols_table_new_line(r->table, NULL);
+        if (line == NULL)
+            return 1;
+        failed = scols_line_set_data(line, 0, r->job->policies[c]);
+        for (uint32_t i = 0; i < AKIN_SIM_PHASES * 3; i++) {
+            char text[64];
+            double means[3];
+            akin_sim_phase_means(r->job, c, i / 3, means);
+            (void)snprintf(text, sizeof(text), "%.2f", means[i % 3]);
+            failed |= scols_line_set_data(line, i + 1, text);
+        }
+    }
+    return failed || scols_print_table(r->table) != 0;
+}
+
 int akin_sim_print_table(const akin_sim_job_t *job)
 {
     report_t report = {.job = job, .table = scols_new_table()};
@@ -101,6 +127,12 @@ int akin_sim_print_table(const akin_sim_job_t *job)
     if (!failed) {
         print_head(job);
         failed = print_cases(&report);
+    }
+    if (!failed && job->params.later_shares != NULL) {
+        (void)printf("\nThe mix of domains turns over:\n");
+        scols_unref_table(report.table);
+        report.table = scols_new_table();
+        failed = report.table == NULL || print_drift(&report);
     }
     scols_unref_table(report.table);
     free(report.values);

@@ -4,6 +4,7 @@
 #include "base/rng.h"
 #include "routing/sim_decode.h"
 #include "routing/sim_heap.h"
+#include "routing/sim_mix.h"
 #include "routing/sim_prefill.h"
 #include "routing/sim_prompt.h"
 #include "routing/sim_statistics.h"
@@ -35,6 +36,7 @@ typedef struct sim {
     uint64_t n_measured_ended;
     uint64_t n_events;
     uint64_t n_decisions;
+    int64_t decision_ns;
 } sim_t;
 
 static int is_measured(const sim_t *s, uint64_t index)
@@ -101,9 +103,7 @@ static akin_status_t arrive(sim_t *s, akin_error_t *err)
     akini_sim_request_t *request = &s->requests.slots[slot];
     request->index = s->n_arrived++;
     request->arrival_s = s->now_s;
-    akin_route_request_make(s->params->generator,
-                            s->params->first + request->index, NULL,
-                            &request->route);
+    akini_sim_mix_make(s->params, request->index, &request->route);
     if (request->index == s->params->n_warmup)
         s->window_begin_s = s->now_s;
     if (is_measured(s, request->index))
@@ -117,14 +117,10 @@ static akin_status_t arrive(sim_t *s, akin_error_t *err)
 static void end_request(sim_t *s, uint32_t slot)
 {
     const akini_sim_request_t *request = &s->requests.slots[slot];
-    const uint32_t n_output = request->route.n_output;
     if (is_measured(s, request->index)) {
-        akini_sim_statistics_t *of = &s->statistics;
-        if (n_output > 1)
-            of->tpot[of->n_tpot++] =
-                (request->token_s - request->first_s) / (n_output - 1);
-        of->stay_s += s->now_s - request->arrival_s;
-        of->n_stay++;
+        akini_sim_statistics_end(
+            &s->statistics, request,
+            akini_sim_mix_phase(s->params, request->index));
         s->n_measured_ended++;
     }
     s->n_ended++;
@@ -151,6 +147,11 @@ static akin_status_t move(sim_t *s, uint32_t slot, uint32_t to)
     return akini_sim_heap_put(&s->heap, end_s, AKINI_SIM_MOVED, slot);
 }
 
+static int64_t clock_ns(const sim_t *s)
+{
+    return s->params->clock_ns != NULL ? s->params->clock_ns() : 0;
+}
+
 static akin_status_t decide(sim_t *s, uint32_t slot)
 {
     const akini_sim_request_t *request = &s->requests.slots[slot];
@@ -164,8 +165,10 @@ static akin_status_t decide(sim_t *s, uint32_t slot)
         .now_ns = (int64_t)fmin(s->now_s * NS_PER_S, MAX_NS),
     };
     uint32_t w;
+    const int64_t begin_ns = clock_ns(s);
     const akin_status_t status =
         akin_policy_decide(s->policy, &asked, s->decode.eligible, &w);
+    s->decision_ns += clock_ns(s) - begin_ns;
     if (status != AKIN_OK || w == AKIN_ROUTING_NO_WORKER)
         return status != AKIN_OK ? status : AKIN_ERR_INTERNAL;
     s->n_decisions++;
@@ -250,10 +253,8 @@ static void observe_step(sim_t *s, uint32_t w)
     akin_policy_observe(s->policy, w, &step);
     if (!is_counting(s))
         return;
-    s->statistics.distinct += worker->distinct;
-    s->statistics.busiest += worker->busiest;
-    s->statistics.batch += worker->n_running;
-    s->statistics.n_steps++;
+    akini_sim_statistics_step(&s->statistics, worker,
+                              akini_sim_mix_phase(s->params, s->n_arrived - 1));
 }
 
 static akin_status_t end_step(sim_t *s, uint32_t w)
@@ -391,6 +392,7 @@ akin_status_t akin_sim_run(const akin_sim_params_t *params,
         result_p->n_left = s.requests.n_inside;
         result_p->n_events = s.n_events;
         result_p->n_decisions = s.n_decisions;
+        result_p->decision_ns = s.decision_ns;
     } else if (status == AKIN_ERR_NOMEM) {
         status = akin_error_set(err, status, "simulation: out of memory");
     }

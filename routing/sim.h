@@ -14,6 +14,9 @@ extern "C" {
 /** Requests inside a simulation at most: beyond, it cannot keep up. */
 #define AKIN_SIM_MAX_INSIDE 262144u
 
+/** Thirds of the measured requests. */
+#define AKIN_SIM_PHASES 3u
+
 /** The i-th request of a run is the generator's first + i. */
 typedef struct akin_sim_params {
     const akin_route_generator_t *generator; /* of the cost's model */
@@ -31,12 +34,18 @@ typedef struct akin_sim_params {
     uint32_t chunk_tokens; /* of a prefill step; 0: prompts are not cut */
     uint32_t max_batch;    /* most requests of a decode worker; 0: no limit */
     uint64_t kv_tokens;    /* that a decode worker holds; 0: no limit */
-    uint32_t signature_tokens; /* of a prompt that are counted; 0: all */
-    double rate;               /* requests per second, Poisson */
-    uint32_t n_warmup;         /* requests before those that are measured */
+    uint32_t signature_tokens;  /* of a prompt that are counted; 0: all */
+    double rate;                /* requests per second, Poisson */
+    const double *shares;       /* [n_domains] of the domains; NULL: the
+                                   workload's */
+    const double *later_shares; /* the same from two thirds of the measured
+                                   requests on; over the second third the mix
+                                   goes there evenly. NULL: it stays */
+    uint32_t n_warmup;          /* requests before those that are measured */
     uint32_t n_measured;
-    uint64_t first; /* number of the first request */
-    uint64_t seed;  /* of the arrivals and the policy */
+    uint64_t first;            /* number of the first request */
+    uint64_t seed;             /* of the arrivals and the policy */
+    int64_t (*clock_ns)(void); /* to time decisions with; NULL: none is */
     /** Called now and then with the measured requests that have ended; may be
      * NULL. Non-zero: stop. */
     int (*progress)(void *arg, uint32_t n_done);
@@ -49,6 +58,12 @@ typedef struct akin_sim_spread {
     double p95;
     double p99;
 } akin_sim_spread_t;
+
+/** A third of the measured requests, and the steps meanwhile. */
+typedef struct akin_sim_phase {
+    akin_sim_spread_t tpot_s;
+    double distinct;
+} akin_sim_phase_t;
 
 /**
  * What the measured requests saw, by the definitions of vLLM's benchmark:
@@ -70,12 +85,14 @@ typedef struct akin_sim_result {
     double inside;   /* requests in the system, mean over the window */
     double window_s;
     uint64_t n_steps; /* in the window */
+    akin_sim_phase_t phases[AKIN_SIM_PHASES];
     /* Of the whole run: arrived = ended + left. */
     uint64_t n_arrived;
     uint64_t n_ended;
     uint64_t n_left;
     uint64_t n_events;
     uint64_t n_decisions;
+    int64_t decision_ns; /* all of them, as far as they are timed */
 } akin_sim_result_t;
 
 /**

@@ -62,7 +62,8 @@ static akin_status_t add_request(akin_calibration_t *c,
     const size_t n_cells = (size_t)params->n_layers * params->n_experts;
     char id[32];
     akin_route_request_t route;
-    akin_route_request_make(params->generator, params->first + i, NULL, &route);
+    akin_route_request_make(params->generator, params->first + i,
+                            params->shares, &route);
     (void)snprintf(id, sizeof(id), "%u", i);
     c->ids[i] = strdup(id);
     if (c->ids[i] == NULL)

@@ -17,7 +17,8 @@ typedef struct akin_sim_fit_params {
     uint32_t n_experts;
     uint32_t top_k;
     uint32_t n_requests;
-    uint64_t first;      /* number of the first one */
+    const double *shares; /* [n_domains] of the domains; NULL: the workload's */
+    uint64_t first;       /* number of the first one */
     uint32_t max_tokens; /* of a prompt, and of an output, that count; 0: all */
     uint32_t n_clusters; /* decode workers */
     akin_fit_variant_t variant;

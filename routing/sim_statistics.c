@@ -16,6 +16,11 @@ akin_status_t akini_sim_statistics_init(akini_sim_statistics_t *of, uint32_t n)
         .tpot = calloc(n, sizeof(*of->tpot)),
         .gaps = calloc(N_BUCKETS, sizeof(*of->gaps)),
     };
+    for (uint32_t p = 0; p < AKIN_SIM_PHASES; p++) {
+        of->phase_tpot[p] = calloc(n, sizeof(**of->phase_tpot));
+        if (of->phase_tpot[p] == NULL)
+            return AKIN_ERR_NOMEM;
+    }
     return of->ttft != NULL && of->tpot != NULL && of->gaps != NULL
                ? AKIN_OK
                : AKIN_ERR_NOMEM;
@@ -26,6 +31,33 @@ void akini_sim_statistics_cleanup(akini_sim_statistics_t *of)
     free(of->ttft);
     free(of->tpot);
     free(of->gaps);
+    for (uint32_t p = 0; p < AKIN_SIM_PHASES; p++)
+        free(of->phase_tpot[p]);
+}
+
+void akini_sim_statistics_end(akini_sim_statistics_t *of,
+                              const akini_sim_request_t *request,
+                              uint32_t phase)
+{
+    if (request->route.n_output > 1) {
+        const double tpot = (request->token_s - request->first_s) /
+                            (request->route.n_output - 1);
+        of->tpot[of->n_tpot++] = tpot;
+        of->phase_tpot[phase][of->n_phase_tpot[phase]++] = tpot;
+    }
+    of->stay_s += request->token_s - request->arrival_s;
+    of->n_stay++;
+}
+
+void akini_sim_statistics_step(akini_sim_statistics_t *of,
+                               const akini_sim_worker_t *worker, uint32_t phase)
+{
+    of->distinct += worker->distinct;
+    of->busiest += worker->busiest;
+    of->batch += worker->n_running;
+    of->n_steps++;
+    of->phase_distinct[phase] += worker->distinct;
+    of->n_phase_steps[phase]++;
 }
 
 void akini_sim_statistics_gap(akini_sim_statistics_t *of, double seconds)
@@ -94,6 +126,13 @@ void akini_sim_statistics_result(akini_sim_statistics_t *of, uint32_t n_layers,
         .window_s = window_s,
         .n_steps = of->n_steps,
     };
+    for (uint32_t p = 0; p < AKIN_SIM_PHASES; p++)
+        result_p->phases[p] = (akin_sim_phase_t){
+            .tpot_s = spread_of(of->phase_tpot[p], of->n_phase_tpot[p]),
+            .distinct = of->phase_distinct[p] /
+                        fmax((double)of->n_phase_steps[p], 1.0) /
+                        (double)n_layers,
+        };
     if (of->n_gaps > 0)
         result_p->itl_s = (akin_sim_spread_t){
             .mean = of->gap_s / (double)of->n_gaps,

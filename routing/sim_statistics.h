@@ -3,7 +3,7 @@
 #ifndef AKIN_ROUTING_SIM_STATISTICS_H
 #define AKIN_ROUTING_SIM_STATISTICS_H
 
-#include "routing/sim.h"
+#include "routing/sim_decode.h"
 
 typedef struct akini_sim_statistics {
     double *ttft;   /* [n_ttft] s */
@@ -20,6 +20,10 @@ typedef struct akini_sim_statistics {
     double busiest;
     double batch;
     uint64_t n_steps;
+    double *phase_tpot[AKIN_SIM_PHASES]; /* [n_phase_tpot] s */
+    uint32_t n_phase_tpot[AKIN_SIM_PHASES];
+    double phase_distinct[AKIN_SIM_PHASES];
+    uint64_t n_phase_steps[AKIN_SIM_PHASES];
     double area; /* requests inside x seconds */
 } akini_sim_statistics_t;
 
@@ -28,6 +32,16 @@ akin_status_t akini_sim_statistics_init(akini_sim_statistics_t *of,
                                         uint32_t n) AKIN_MUST_CHECK;
 
 void akini_sim_statistics_cleanup(akini_sim_statistics_t *of);
+
+/** A measured request has ended. */
+void akini_sim_statistics_end(akini_sim_statistics_t *of,
+                              const akini_sim_request_t *request,
+                              uint32_t phase);
+
+/** A step in the window has ended. */
+void akini_sim_statistics_step(akini_sim_statistics_t *of,
+                               const akini_sim_worker_t *worker,
+                               uint32_t phase);
 
 void akini_sim_statistics_gap(akini_sim_statistics_t *of, double seconds);
 

@@ -38,6 +38,13 @@ cmp -s "$work/table" "$work/out" || complain 'another table from two threads'
 accept sim -c "$sim" --set seed=3
 cmp -s "$work/table" "$work/out" && complain 'equal tables of two seeds'
 
+# ---- drift ----
+
+accept sim -c "$sim" --set workload.shares=0.5,0.5,0,0 \
+    --set workload.later_shares=0,0,1,1
+holds 'before: TPOT p50'
+grep -c '^union-band' "$work/out" | grep -qx 2 || complain 'no second table'
+
 # ---- JSON ----
 
 accept sim -c "$sim" --json --set seeds=1
@@ -72,6 +79,10 @@ refuse 2 'did you mean "gpt-oss-20b"?' sim -c "$sim" --set model=gpt-oss-20
 refuse 2 'did you mean "union"?' sim -c "$sim" --set routing.policies=rr,onion
 refuse 2 'names none' sim -c "$sim" --set routing.policies=,
 refuse 2 'task and language' sim -c "$sim" --set workload.kind=poems
+refuse 2 'workload.shares: 4 numbers' sim -c "$sim" \
+    --set workload.shares=1,2,3
+refuse 2 'workload.later_shares: 4 numbers' sim -c "$sim" \
+    --set workload.later_shares=0,0,0,0
 refuse 2 'requests.rate' sim -c "$sim" --set requests.rate=0
 refuse 2 'fit.requests: 3 decode workers' sim -c "$sim" --set fit.requests=2
 refuse 2 'holds the KV of 20' sim -c "$sim" --set decode.kv_tokens=20

@@ -291,6 +291,39 @@ static void test_ranks(void)
     akin_route_generator_destroy(generator);
 }
 
+/* The mix turns from its own to the first domain alone: before it is that of a
+ * run without drift, after it that of a run of the first domain. */
+static void test_drift(void)
+{
+    static const double first_alone[] = {1.0, 0.0, 0.0};
+    akin_route_generator_t *generator = generator_of(32.0, 40.0);
+    akin_sim_params_t params = params_of(generator);
+    params.n_prefill = 8;
+    params.rate = 100.0;
+    params.n_measured = 6000;
+    const akin_sim_result_t all = run(&params);
+    params.shares = first_alone;
+    const akin_sim_result_t alone = run(&params);
+    params.shares = NULL;
+    params.later_shares = first_alone;
+    const akin_sim_result_t drift = run(&params);
+    const double before = drift.phases[0].distinct;
+    const double during = drift.phases[1].distinct;
+    const double after = drift.phases[2].distinct;
+    CU_ASSERT_TRUE(alone.distinct < 0.8 * all.distinct);
+    CU_ASSERT_DOUBLE_EQUAL(before / all.distinct, 1.0, 0.04);
+    CU_ASSERT_DOUBLE_EQUAL(after / alone.distinct, 1.0, 0.04);
+    CU_ASSERT_TRUE(during < before && during > after);
+    CU_ASSERT_DOUBLE_EQUAL(drift.phases[2].tpot_s.p50 / alone.tpot_s.p50, 1.0,
+                           0.04);
+    /* The thirds hold all measured requests. */
+    double mean = 0.0;
+    for (int p = 0; p < 3; p++)
+        mean += drift.phases[p].tpot_s.mean / 3.0;
+    CU_ASSERT_DOUBLE_EQUAL(mean, drift.tpot_s.mean, 1e-9);
+    akin_route_generator_destroy(generator);
+}
+
 static const runner_test_t tests[] = {
     {"prefill_wait", test_prefill_wait},
     {"prefill_chunks", test_prefill_chunks},
@@ -299,6 +332,7 @@ static const runner_test_t tests[] = {
     {"refusals", test_refusals},
     {"policies", test_policies},
     {"ranks", test_ranks},
+    {"drift", test_drift},
 };
 
 RUNNER_MAIN("sim", tests)

@@ -75,6 +75,19 @@ static void set_times(writer_t *w, const char *name, akin_histogram_t *h)
     }
 }
 
+/* [[0, ms], [5, ms], ... [100, ms]]: enough to draw the distribution. */
+static void set_percentiles(writer_t *w, const char *key, akin_histogram_t *h)
+{
+    json_t *all = json_array();
+    for (int percent = 0; percent <= 100; percent += 5)
+        if (json_array_append_new(
+                all, json_pack("[if]", percent,
+                               akin_histogram_percentile(h, percent) / 1e6)) !=
+            0)
+            w->failed = 1;
+    set(w, key, all);
+}
+
 /* {"count", "mean", "p50", "p99", "max"} in a unit of so many ns. */
 static json_t *distribution(akin_histogram_t *h, double unit_ns)
 {
@@ -290,6 +303,8 @@ json_t *akin_summary_json(akin_summary_t *summary)
     set_real(&w, "total_token_throughput", (input + output) / s);
     set_times(&w, "ttft", summary->ttft);
     set_times(&w, "tpot", summary->tpot);
+    set_percentiles(&w, "ttft_percentiles_ms", summary->ttft);
+    set_percentiles(&w, "tpot_percentiles_ms", summary->tpot);
     set_times(&w, "itl", summary->itl);
     set_times(&w, "e2el", summary->e2el);
     set_real(&w, "percentile_relative_error", exact ? 0 : AKIN_HISTOGRAM_ERROR);

@@ -25,6 +25,7 @@ int akin_command_calibrate(int argc, char **argv);
 int akin_command_generate(int argc, char **argv);
 int akin_command_info(int argc, char **argv);
 int akin_command_compare(int argc, char **argv);
+int akin_command_report(int argc, char **argv);
 int akin_command_trace(int argc, char **argv);
 int akin_command_fit(int argc, char **argv);
 int akin_command_replay(int argc, char **argv);

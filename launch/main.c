@@ -22,6 +22,8 @@ static const akin_command_t commands[] = {
      akin_command_info},
     {"compare", "show the summaries of several runs side by side",
      akin_command_compare},
+    {"report", "show runs, replays, simulations as one page of charts",
+     akin_command_report},
     {"trace", "import and inspect traces of routes", akin_command_trace},
     {"fit", "learn from a trace where requests should be decoded",
      akin_command_fit},

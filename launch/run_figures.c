@@ -48,8 +48,10 @@ static size_t read_part(void *buffer, size_t bytes, void *data)
     return ferror(source->file) ? (size_t)-1 : n;
 }
 
-static akin_status_t load(const char *path, json_t **json_p, akin_error_t *err)
+akin_status_t akin_run_load(const char *path, json_t **json_p,
+                            akin_error_t *err)
 {
+    *json_p = NULL;
     source_t source = {fopen(path, "re"), AKIN_RUN_SUMMARY_MAX_BYTES, 0};
     if (source.file == NULL)
         return akin_error_set(err, akin_status_from_errno(errno),
@@ -92,8 +94,8 @@ static akin_status_t refuse(const char *path, const char *why,
                           path, why);
 }
 
-static akin_status_t check(const json_t *run, const char *path,
-                           akin_error_t *err)
+akin_status_t akin_run_check(const json_t *run, const char *path,
+                             akin_error_t *err)
 {
     const char *backend = json_string_value(json_object_get(run, "backend"));
     if (backend == NULL || strcmp(backend, "akin") != 0)
@@ -128,10 +130,10 @@ akin_status_t akin_run_read(const char *path, json_t **run_p, akin_error_t *err)
 {
     *run_p = NULL;
     json_t *run;
-    akin_status_t status = load(path, &run, err);
+    akin_status_t status = akin_run_load(path, &run, err);
     if (status != AKIN_OK)
         return status;
-    status = check(run, path, err);
+    status = akin_run_check(run, path, err);
     if (status != AKIN_OK)
         json_decref(run);
     else

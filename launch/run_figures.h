@@ -37,6 +37,26 @@ akin_status_t akin_run_read(const char *path, json_t **run_p,
                             akin_error_t *err) AKIN_MUST_CHECK;
 
 /**
+ * Read a file of JSON that is no longer than a summary can be.
+ *
+ * \param[out] json_p  owned by the caller; json_decref().
+ * \param[out] err     names the path, and the line of what is no JSON.
+ * \return as akin_run_read().
+ */
+akin_status_t akin_run_load(const char *path, json_t **json_p,
+                            akin_error_t *err) AKIN_MUST_CHECK;
+
+/**
+ * Check that JSON is a summary of a run, with all figures.
+ *
+ * \param[in] path  for the message.
+ * \return AKIN_OK
+ * \return AKIN_ERR_FORMAT: it is not; err says why.
+ */
+akin_status_t akin_run_check(const json_t *run, const char *path,
+                             akin_error_t *err) AKIN_MUST_CHECK;
+
+/**
  * A figure of a run; for the one with no key, NaN.
  *
  * \return the figure; NaN: the run has none (null in the file).

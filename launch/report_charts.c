@@ -1,0 +1,345 @@
+/* Report page: the charts, or why there is none. */
+#include "launch/report_page.h"
+#include "launch/report_plot.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { RUNS_MAX = 12 };
+
+static void none(FILE *out, const char *text)
+{
+    (void)fprintf(out, "<p class=\"none\">%s</p>\n", text);
+}
+
+static void heading(FILE *out, const char *text)
+{
+    (void)fprintf(out, "<h2>%s</h2>\n", text);
+}
+
+static void draw(FILE *out, const akini_report_plot_t *plot, const char *title,
+                 const char *x_title, const char *y_title, int is_percent)
+{
+    const akin_report_chart_t chart = {.title = title,
+                                       .x_title = x_title,
+                                       .y_title = y_title,
+                                       .lines = plot->lines,
+                                       .n_lines = plot->n,
+                                       .x_from_zero = 1,
+                                       .y_is_percent = is_percent};
+    akin_report_draw_lines(out, &chart);
+}
+
+/* The time that so many percent of the requests needed at most. */
+static double percentile(const akin_report_case_t *c, const char *name,
+                         int percent)
+{
+    char key[32];
+    if (c->is_run || c->is_sim)
+        (void)snprintf(key, sizeof(key), "p%d_%s_ms", percent, name);
+    else
+        (void)snprintf(key, sizeof(key), "%s_p%d_ms", name, percent);
+    return c->is_run
+               ? akin_report_number(c->json, key)
+               : akin_report_number(json_object_get(c->json, key), "mean");
+}
+
+/* All percentiles that the file has. */
+static void add_percentiles(akini_report_plot_t *plot,
+                            const akin_report_case_t *c, const char *name)
+{
+    static const int percents[] = {50, 90, 95, 99};
+    char key[40];
+    (void)snprintf(key, sizeof(key), "%s_percentiles_ms", name);
+    const json_t *all = json_object_get(c->json, key);
+    if (!json_is_array(all) && !isfinite(percentile(c, name, 50)))
+        return;
+    akin_report_line_t *line = akini_report_plot_line(plot, c->label);
+    for (size_t i = 0; i < json_array_size(all); i++) {
+        const json_t *pair = json_array_get(all, i);
+        akini_report_plot_add(plot, line,
+                              json_number_value(json_array_get(pair, 1)),
+                              json_number_value(json_array_get(pair, 0)));
+    }
+    for (size_t i = 0; !json_is_array(all) && i < 4; i++)
+        akini_report_plot_add(plot, line, percentile(c, name, percents[i]),
+                              percents[i]);
+}
+
+static akin_status_t distribution(FILE *out, const akin_report_input_t *input,
+                                  akin_report_metric_t metric, const char *name,
+                                  const char *title)
+{
+    akini_report_plot_t plot = {0};
+    akin_status_t status = akini_report_plot_create(&plot, input->n_cases);
+    if (status != AKIN_OK)
+        return status;
+    for (size_t i = 0; i < input->n_cases; i++)
+        if (isfinite(input->cases[i].values[metric]))
+            add_percentiles(&plot, &input->cases[i], name);
+    if (plot.n > 0)
+        draw(out, &plot, title, "ms", "% of requests at or below", 1);
+    akini_report_plot_destroy(&plot);
+    return AKIN_OK;
+}
+
+static akin_status_t distributions(FILE *out, const akin_report_input_t *input)
+{
+    const int has_ttft = akin_report_count(input, AKIN_REPORT_TTFT_P50) > 0;
+    const int has_tpot = akin_report_count(input, AKIN_REPORT_TPOT_P50) > 0;
+    heading(out, "How times are distributed");
+    (void)fprintf(out, "<div class=\"charts\">\n");
+    akin_status_t status = distribution(
+        out, input, AKIN_REPORT_TPOT_P50, "tpot",
+        "Time per output token (TPOT): share of requests within a time");
+    if (status == AKIN_OK)
+        status = distribution(
+            out, input, AKIN_REPORT_TTFT_P50, "ttft",
+            "Time to first token (TTFT): share of requests within a time");
+    (void)fprintf(out, "</div>\n");
+    if (!has_tpot)
+        none(out, "No file has times per output token.");
+    if (!has_ttft)
+        none(out, "No file has times to the first token: replays model decode "
+                  "alone.");
+    return status;
+}
+
+static akin_status_t against(FILE *out, const akin_report_input_t *input,
+                             akin_report_load_t load,
+                             akin_report_metric_t metric, const char *title,
+                             int *n_drawn)
+{
+    static const char *const loads[] = {
+        [AKIN_REPORT_LOAD_ANSWERED] = "requests answered per second",
+        [AKIN_REPORT_LOAD_RATE] = "requests that arrive per second",
+        [AKIN_REPORT_LOAD_IN_FLIGHT] = "requests in flight per worker"};
+    size_t most = 0;
+    akini_report_plot_t plot = {0};
+    akin_status_t status = akini_report_plot_create(&plot, input->n_cases);
+    if (status != AKIN_OK)
+        return status;
+    for (size_t i = 0; i < input->n_cases; i++) {
+        const akin_report_case_t *c = &input->cases[i];
+        if (c->load != load || !isfinite(c->load_value) ||
+            !isfinite(c->values[metric]))
+            continue;
+        akin_report_line_t *line =
+            akini_report_plot_line(&plot, akin_report_case_name(c));
+        akini_report_plot_add(&plot, line, c->load_value, c->values[metric]);
+        if (line->n > most)
+            most = line->n;
+    }
+    if (most > 1) {
+        draw(out, &plot, title, loads[load], "ms", 0);
+        (*n_drawn)++;
+    }
+    akini_report_plot_destroy(&plot);
+    return AKIN_OK;
+}
+
+static akin_status_t loads(FILE *out, const akin_report_input_t *input)
+{
+    int n = 0;
+    akin_status_t status = AKIN_OK;
+    heading(out, "Times against load");
+    (void)fprintf(out, "<div class=\"charts\">\n");
+    for (int l = 0; l <= AKIN_REPORT_LOAD_IN_FLIGHT && status == AKIN_OK; l++) {
+        const akin_report_load_t load = (akin_report_load_t)l;
+        status = against(out, input, load, AKIN_REPORT_TPOT_P50,
+                         "Median TPOT against load", &n);
+        if (status == AKIN_OK)
+            status = against(out, input, load, AKIN_REPORT_TTFT_P50,
+                             "Median TTFT against load", &n);
+    }
+    (void)fprintf(out, "</div>\n");
+    if (n == 0)
+        none(out,
+             "No policy was run, replayed or simulated twice; give files of "
+             "several loads to see times against it.");
+    return status;
+}
+
+static void add_batches(akini_report_plot_t *plot, const akin_report_case_t *c)
+{
+    const json_t *sizes = json_object_get(c->json, "distinct_experts_by_batch");
+    akin_report_line_t *line = akini_report_plot_line(plot, c->label);
+    for (size_t i = 0; i < json_array_size(sizes); i++) {
+        const json_t *size = json_array_get(sizes, i);
+        akini_report_plot_add(plot, line, akin_report_number(size, "batch"),
+                              akin_report_number(size, "distinct_experts"));
+    }
+    if (!c->is_run)
+        akini_report_plot_add(plot, line, c->values[AKIN_REPORT_BATCH],
+                              c->values[AKIN_REPORT_DISTINCT]);
+}
+
+static akin_status_t experts(FILE *out, const akin_report_input_t *input)
+{
+    heading(out, "Distinct experts of a step");
+    if (akin_report_count(input, AKIN_REPORT_DISTINCT) == 0) {
+        none(out, "No file knows how many distinct experts its steps used.");
+        return AKIN_OK;
+    }
+    akini_report_plot_t plot = {0};
+    akin_status_t status = akini_report_plot_create(&plot, input->n_cases);
+    if (status != AKIN_OK)
+        return status;
+    for (size_t i = 0; i < input->n_cases; i++)
+        if (isfinite(input->cases[i].values[AKIN_REPORT_DISTINCT]))
+            add_batches(&plot, &input->cases[i]);
+    (void)fprintf(out, "<div class=\"charts\">\n");
+    draw(out, &plot, "Distinct experts per step and layer, by batch size",
+         "requests in a step", "distinct experts", 0);
+    (void)fprintf(out, "</div>\n");
+    none(out, "A policy that puts requests with the same experts together lies "
+              "lower at the same batch size. A replay or a simulation has one "
+              "point, its mean batch.");
+    akini_report_plot_destroy(&plot);
+    return AKIN_OK;
+}
+
+static int is_decode(const json_t *worker)
+{
+    const char *role = json_string_value(json_object_get(worker, "role"));
+    return role == NULL || strcmp(role, "decode") == 0;
+}
+
+static double at_least_0(double value)
+{
+    return isfinite(value) ? fmax(value, 0.0) : 0.0;
+}
+
+/* Tokens of the decode workers, and how busy all workers were. */
+static akin_status_t run_workers(FILE *out, const akin_report_case_t *c)
+{
+    static const char *const roles[] = {"decode", "prefill"};
+    const json_t *workers = json_object_get(c->json, "workers");
+    const size_t n = json_array_size(workers);
+    char title[192];
+    size_t n_decode = 0;
+    double *tokens = calloc(n, sizeof(*tokens));
+    double *busy = calloc(n, sizeof(*busy));
+    unsigned char *colours = calloc(n, sizeof(*colours));
+    const int failed = tokens == NULL || busy == NULL || colours == NULL;
+    for (size_t i = 0; i < n && !failed; i++) {
+        const json_t *worker = json_array_get(workers, i);
+        const double idle = akin_report_number(worker, "idle_share");
+        colours[i] = is_decode(worker) ? 0 : 1;
+        busy[i] = isfinite(idle) ? at_least_0(100.0 * (1.0 - idle)) : 0.0;
+        if (is_decode(worker))
+            tokens[n_decode++] =
+                at_least_0(akin_report_number(worker, "tokens"));
+    }
+    if (!failed) {
+        (void)snprintf(title, sizeof(title), "%s: tokens of decode workers",
+                       c->label);
+        const akin_report_columns_t load = {.title = title,
+                                            .x_title = "decode worker",
+                                            .y_title = "tokens",
+                                            .values = tokens,
+                                            .n = n_decode};
+        akin_report_draw_columns(out, &load);
+        (void)snprintf(title, sizeof(title), "%s: time spent on steps",
+                       c->label);
+        const akin_report_columns_t share = {.title = title,
+                                             .x_title = "worker, in the order "
+                                                        "of ranks",
+                                             .y_title = "% of the run",
+                                             .values = busy,
+                                             .colours = colours,
+                                             .series = roles,
+                                             .n = n,
+                                             .n_series = 2};
+        akin_report_draw_columns(out, &share);
+    }
+    free(tokens);
+    free(busy);
+    free(colours);
+    return failed ? AKIN_ERR_NOMEM : AKIN_OK;
+}
+
+static akin_status_t workers(FILE *out, const akin_report_input_t *input)
+{
+    size_t n = 0;
+    akin_status_t status = AKIN_OK;
+    heading(out, "Load of the workers");
+    (void)fprintf(out, "<div class=\"charts\">\n");
+    for (size_t i = 0; i < input->n_cases && status == AKIN_OK; i++) {
+        const akin_report_case_t *c = &input->cases[i];
+        if (json_array_size(json_object_get(c->json, "workers")) == 0)
+            continue;
+        if (++n <= RUNS_MAX)
+            status = run_workers(out, c);
+    }
+    (void)fprintf(out, "</div>\n");
+    if (n == 0)
+        none(out, "No file tells workers apart; summaries of runs do.");
+    else
+        none(out, "Sums over the whole run: summaries keep no load over time, "
+                  "and no counts of experts by worker, so there is no map of "
+                  "experts and workers.");
+    if (n > RUNS_MAX)
+        none(out, "The workers of the first 12 runs are drawn.");
+    return status;
+}
+
+static akin_status_t predictions(FILE *out, const akin_report_input_t *input)
+{
+    static const char *const series[] = {"predicted", "observed"};
+    const size_t n_all = input->n_cases;
+    size_t n = 0;
+    heading(out, "The busiest rank: predicted and observed");
+    if (akin_report_count(input, AKIN_REPORT_PREDICTED) == 0) {
+        none(out, "No policy of these files predicted its busiest rank; "
+                  "policies of the union family do where workers have several "
+                  "ranks.");
+        return AKIN_OK;
+    }
+    const char **names = calloc(n_all, sizeof(*names));
+    double *values = calloc(2 * n_all, sizeof(*values));
+    if (names == NULL || values == NULL) {
+        free((void *)names);
+        free(values);
+        return AKIN_ERR_NOMEM;
+    }
+    for (size_t i = 0; i < n_all; i++) {
+        const akin_report_case_t *c = &input->cases[i];
+        if (!isfinite(c->values[AKIN_REPORT_PREDICTED]))
+            continue;
+        names[n] = c->label;
+        values[2 * n] = c->values[AKIN_REPORT_PREDICTED];
+        values[2 * n + 1] = c->values[AKIN_REPORT_BUSIEST];
+        n++;
+    }
+    const akin_report_bars_t bars = {
+        .title = "Distinct experts on the busiest rank of a worker",
+        .value_title = "experts per step and layer",
+        .names = names,
+        .series = series,
+        .values = values,
+        .n = n,
+        .n_series = 2,
+        .digits = 2};
+    (void)fprintf(out, "<div class=\"charts\">\n");
+    akin_report_draw_bars(out, &bars);
+    (void)fprintf(out, "</div>\n");
+    free((void *)names);
+    free(values);
+    return AKIN_OK;
+}
+
+akin_status_t akini_report_charts(FILE *out, const akin_report_input_t *input)
+{
+    akin_status_t status = distributions(out, input);
+    if (status == AKIN_OK)
+        status = loads(out, input);
+    if (status == AKIN_OK)
+        status = experts(out, input);
+    if (status == AKIN_OK)
+        status = workers(out, input);
+    if (status == AKIN_OK)
+        status = predictions(out, input);
+    return status;
+}

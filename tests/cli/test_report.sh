@@ -1,0 +1,166 @@
+#!/usr/bin/env bash
+# akin report: a page has the figures of hand-made files, is whole or is not
+# there, and files that are no runs are refused.
+#
+# usage: test_report.sh AKIN JSON_VALUE SOURCE_DIR
+# shellcheck source=tests/cli/expect.sh
+. "$(dirname "$0")/expect.sh"
+
+# summary FILE POLICY MODEL TPOT RATE: a summary with these figures.
+summary() {
+    cat >"$work/$1" <<END
+{"backend": "akin", "policy": "$2", "model_id": "$3", "kernel": "avx2",
+ "date": "20261130-101112", "num_prompts": 4, "completed": 4, "failed": 0,
+ "duration": 2.0, "output_throughput": 100.0, "request_throughput": $5,
+ "mean_ttft_ms": 5.0, "p50_ttft_ms": 4.25, "p99_ttft_ms": 9.0,
+ "mean_tpot_ms": $4, "p50_tpot_ms": $4, "p90_tpot_ms": 70, "p99_tpot_ms": 80,
+ "steps": 50, "mean_batch": 3.5, "distinct_experts_per_step": 12.5,
+ "kv_blocks_moved": 7, "prefix_cache_hits": 0,
+ "predicted_max_rank_distinct_experts":
+   {"steps": 9, "mean_expected": 6.25, "mean_observed": 6.75},
+ "distinct_experts_by_batch": [
+   {"batch": 1, "steps": 10, "distinct_experts": 8.0},
+   {"batch": 8, "steps": 10, "distinct_experts": 20.0}],
+ "workers": [
+   {"role": "prefill", "tokens": 111, "idle_share": 0.5},
+   {"role": "decode", "tokens": 300, "idle_share": 0.25},
+   {"role": "decode", "tokens": 500, "idle_share": 0.75}]}
+END
+}
+
+# replay FILE IN_FLIGHT P50: a replay of two policies.
+replay() {
+    cat >"$work/$1" <<END
+{"trace": "t.json", "model": "m", "in_flight": $2, "rate": null,
+ "caveats": ["the fit may have seen them"], "policies": [
+ {"name": "jsq", "policy": "jsq",
+  "tpot_p50_ms": {"mean": $3, "half_width": 0.125}},
+ {"name": "union-band tau 0.1", "policy": "union-band",
+  "tpot_p50_ms": {"mean": 11.5, "half_width": null}}]}
+END
+}
+
+# page TEXT: the page has this.
+page() {
+    grep -qF -- "$1" "$work/page.html" || complain "the page has no \"$1\""
+}
+
+# lacks TEXT: the page does not have this.
+lacks() {
+    ! grep -qF -- "$1" "$work/page.html" || complain "the page has \"$1\""
+}
+
+# whole: the page is well formed, and shows nothing but itself.
+whole() {
+    if command -v xmllint >/dev/null; then
+        # Elements of HTML 5 are unknown to it.
+        xmllint --html --noout "$work/page.html" 2>&1 |
+            grep 'error :' | grep -v 'Tag [a-z]* invalid' >"$work/bad"
+        [ ! -s "$work/bad" ] || complain "form: $(head -n 2 "$work/bad")"
+    fi
+    [ "$(tail -n 1 "$work/page.html")" = '</html>' ] || complain 'no end'
+    same 'open and closed figures' "$(grep -c '<figure>' "$work/page.html")" \
+        "$(grep -c '</figure>' "$work/page.html")"
+    lacks '<script'
+    lacks 'http'
+    lacks 'nan'
+    lacks 'inf"'
+    [ -z "$(find "$work" -name '*.tmp.*')" ] || complain 'a temporary is left'
+}
+
+summary a.json jsq model 20.0 2.0
+summary b.json union model 10.0 3.0
+accept report "$work/a.json" "$work/b.json" -o "$work/page.html"
+whole
+page 'a: jsq'
+page '<td>20.000</td>'
+page '★ 10.000</td>'
+page 'date 20261130-101112; model model; policy union'
+page '>6.25</text>'
+page '>6.75</text>'
+page 'Time to first token (TTFT)'
+page 'several loads'
+# The least and the most loaded worker are drawn 3 to 5: 300 and 500 of the
+# axis that ends at 500, which is 204 high.
+page 'V91.6h'
+page 'V10.0h'
+lacks 'class="warn">'
+
+# Two runs of a policy at different loads make a line; models differ.
+summary c.json jsq 'x&lt;&"' 30.0 4.0
+sed 's/"x&lt;&""/"<b>x\&\\"y\\u0007"/' "$work/c.json" >"$work/<i>.json"
+accept report "$work/a.json" "$work/<i>.json" -o "$work/page.html"
+whole
+page 'Median TPOT against load'
+page 'The runs served different models.'
+page '&lt;b&gt;x&amp;&quot;y'
+page '&lt;i&gt;: jsq'
+lacks '<b>'
+lacks '<i>'
+# A name that is not UTF-8 is no reason for a page that is not.
+cp "$work/a.json" "$work/$(printf 'n\377.json')"
+accept report "$work/$(printf 'n\377.json')" "$work/b.json" \
+    -o "$work/page.html"
+page 'n�: jsq'
+
+replay r1.json 8 12.5
+replay r2.json 16 14.5
+accept report "$work/r1.json" "$work/r2.json" -o "$work/page.html"
+whole
+page '<td>14.500 ± 0.125</td>'
+page 'requests in flight per worker'
+page 'the fit may have seen them'
+page 'No file has times to the first token'
+page 'No file tells workers apart'
+page 'No file knows how many distinct experts'
+accept report "$work/r1.json" "$work/a.json" -o "$work/page.html"
+whole
+page 'Runs are measured, replays and simulations are modelled'
+
+# Standard output, the same bytes each time.
+accept report "$work/a.json" -o -
+holds '</html>'
+cp "$work/out" "$work/once"
+accept report "$work/a.json" -o -
+cmp -s "$work/out" "$work/once" || complain 'two pages differ'
+accept report --help
+holds 'REPORT.html'
+
+# What is refused leaves the old page as it was.
+echo old >"$work/page.html"
+kept() {
+    refuse "$@" -o "$work/page.html"
+    same 'old page' "$(cat "$work/page.html")" old
+}
+refuse 2 'no output' report "$work/a.json"
+kept 2 'no input' report
+kept 1 "$work/none.json: cannot open" report "$work/a.json" "$work/none.json"
+kept 1 "$work: cannot read" report "$work"
+kept 1 'end of file' report /dev/zero
+head -c 300 "$work/a.json" >"$work/half.json"
+kept 1 "$work/half.json:" report "$work/half.json"
+echo '[1, 2]' >"$work/array.json"
+kept 1 'no summary of a run, no replay' report "$work/array.json"
+echo '{"policies": []}' >"$work/empty.json"
+kept 1 'list of policies is empty' report "$work/empty.json"
+echo '{"policies": [{"name": "a"}]}' >"$work/empty.json"
+kept 1 'policies[0].policy is not a text' report "$work/empty.json"
+sed 's/"mean": 11.5/"mean": "x"/' "$work/r1.json" >"$work/text.json"
+kept 1 'policies[1].tpot_p50_ms.mean' report "$work/text.json"
+sed 's/"steps": 50, //' "$work/a.json" >"$work/lacks.json"
+kept 1 'steps is not a number' report "$work/lacks.json"
+refuse 1 'cannot write' report "$work/a.json" -o "$work"
+refuse 1 'cannot create' report "$work/a.json" -o "$work/no/page.html"
+refuse 2 'would overwrite the input' report "$work/a.json" -o "$work/a.json"
+refuse 1 'No space left' report "$work/a.json" -o /dev/full
+[ -c /dev/full ] || complain '/dev/full was replaced'
+
+# A disk that fills up in the middle of the page.
+(
+    trap '' XFSZ
+    ulimit -f 4
+    kept 1 'File too large' report "$work/a.json"
+)
+[ -z "$(find "$work" -name '*.tmp.*')" ] || complain 'a temporary is left'
+full report "$work/a.json" -o -
+finish

@@ -36,7 +36,8 @@ static const char style[] =
     "1px solid var(--grid);text-align:right;white-space:nowrap}"
     "th{font-weight:600;vertical-align:bottom}th small{display:block;"
     "font-weight:400;color:var(--mute)}\n"
-    "th:first-child,.facts td{text-align:left}td.best{background:var(--best);"
+    "th:first-child,.facts th,.facts "
+    "td{text-align:left}td.best{background:var(--best);"
     "font-weight:600}.warn{background:var(--warn);padding:8px 12px 8px 28px;"
     "border-radius:6px;margin:12px 0}\n";
 

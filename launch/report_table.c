@@ -16,10 +16,11 @@ static void value_text(const akin_report_case_t *c, int metric, char *text,
         (void)snprintf(text, size, "%.*f", digits, value);
 }
 
-/* The best value as it is shown; "" where there is none, or where all are
- * alike. What is shown alike is equally good. */
-static void best_text(const akin_report_input_t *input, int metric, char *text,
-                      size_t size)
+/* The best value of runs, or of what is modelled, as it is shown; "" where
+ * there is none, or where all are alike. What is shown alike is equally good.
+ */
+static void best_text(const akin_report_input_t *input, int is_run, int metric,
+                      char *text, size_t size)
 {
     const int better = akin_report_metrics[metric].better;
     const akin_report_case_t *best = NULL;
@@ -28,7 +29,7 @@ static void best_text(const akin_report_input_t *input, int metric, char *text,
     text[0] = '\0';
     for (size_t i = 0; i < input->n_cases && better != 0; i++) {
         const akin_report_case_t *c = &input->cases[i];
-        if (isfinite(c->values[metric]) &&
+        if (c->is_run == is_run && isfinite(c->values[metric]) &&
             (best == NULL ||
              better * (c->values[metric] - best->values[metric]) > 0.0))
             best = c;
@@ -38,7 +39,8 @@ static void best_text(const akin_report_input_t *input, int metric, char *text,
     value_text(best, metric, text, size);
     for (size_t i = 0; i < input->n_cases; i++) {
         value_text(&input->cases[i], metric, other, sizeof(other));
-        differ |= isfinite(input->cases[i].values[metric]) &&
+        differ |= input->cases[i].is_run == is_run &&
+                  isfinite(input->cases[i].values[metric]) &&
                   strcmp(text, other) != 0;
     }
     if (!differ)
@@ -61,13 +63,15 @@ static void write_cell(FILE *out, const akin_report_case_t *c, int metric,
 
 void akini_report_table(FILE *out, const akin_report_input_t *input)
 {
-    char best[AKIN_REPORT_N_METRICS][400];
+    char best[AKIN_REPORT_N_METRICS][2][400];
     (void)fprintf(out, "<h2>All figures</h2>\n<div class=\"scroll\"><table>\n"
                        "<thead><tr><th>run</th>");
     for (int m = 0; m < AKIN_REPORT_N_METRICS; m++) {
         if (akin_report_count(input, (akin_report_metric_t)m) == 0)
             continue;
-        best_text(input, m, best[m], sizeof(best[m]));
+        for (int is_run = 0; is_run < 2; is_run++)
+            best_text(input, is_run, m, best[m][is_run],
+                      sizeof(best[m][is_run]));
         (void)fprintf(
             out, "<th>%s<small>%s</small></th>", akin_report_metrics[m].title,
             akin_report_metrics[m].unit[0] != '\0' ? akin_report_metrics[m].unit
@@ -80,12 +84,14 @@ void akini_report_table(FILE *out, const akin_report_input_t *input)
         (void)fprintf(out, "</th>");
         for (int m = 0; m < AKIN_REPORT_N_METRICS; m++)
             if (akin_report_count(input, (akin_report_metric_t)m) > 0)
-                write_cell(out, &input->cases[i], m, best[m]);
+                write_cell(out, &input->cases[i], m,
+                           best[m][input->cases[i].is_run]);
         (void)fprintf(out, "</tr>\n");
     }
     (void)fprintf(
         out, "</tbody></table></div>\n<p class=\"note\">\xe2\x98\x85 marks "
-             "the best value of a column; \xc2\xb1 is half of the 95 %% "
+             "the best value of a column, of measured runs and of "
+             "modelled ones; \xc2\xb1 is half of the 95 %% "
              "interval over the seeds; \xe2\x80\x93 means "
              "that the file has no such figure.</p>\n");
 }

@@ -1,8 +1,9 @@
 #!/usr/bin/env bash
 # Builds Akin and runs its tests: unit, mpi, conf, fault, fuzz corpus, checks.
 #
-# usage: tests/run.sh [--asan|--tsan|--ubsan] [CTEST_OPTION...]
+# usage: tests/run.sh [--asan|--tsan|--ubsan] [--target NAME...] [CTEST_OPTION...]
 #   --asan, --tsan, --ubsan  test a build with that sanitizer
+#   --target NAME            build that only: unit_tests, fuzz_targets
 #   -R REGEX, -L LABEL, ...  anything else goes to ctest: -L unit, -E fault
 #
 # --tsan alone runs the tests of transfers, requests and nets and of what lies
@@ -17,6 +18,7 @@ top=$(cd "$(dirname "$0")/.." && pwd)
 type=RelWithDebInfo
 build=$top/build-test
 ctest_args=()
+targets=()
 threads='^mpi\.(transfer|net)|^unit\.test_(cache|transfer|prefill(_random)?$'
 threads+='|decode$|stepper|worker_|router|replacer|refit_thread|net_|heartbeat)'
 while [ $# -gt 0 ]; do
@@ -25,6 +27,10 @@ while [ $# -gt 0 ]; do
         name=${1#--}
         type=${name^}
         build=$top/build-$name
+        ;;
+    --target)
+        targets+=(--target "$2")
+        shift
         ;;
     -h | --help)
         sed -n '2,/^set/{/^#/s/^# \{0,1\}//p}' "$0"
@@ -50,7 +56,7 @@ werror=OFF
 [ -z "${CI:-}" ] || werror=ON
 cmake -S "$top" -B "$build" -G Ninja -DCMAKE_BUILD_TYPE="$type" \
     -DAKIN_TESTS=ON -DAKIN_FAULTS=ON -DAKIN_WERROR="$werror"
-cmake --build "$build" -j 2
+cmake --build "$build" -j 2 "${targets[@]}"
 
 report=$build/report.xml
 rm -f "$report"

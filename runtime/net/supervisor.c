@@ -27,6 +27,8 @@ static const int forwarded[] = {SIGINT, SIGTERM, SIGUSR1, SIGHUP};
 #define LAUNCHER_LOOK_NS (5 * AKIN_NS_PER_S)
 /* Between lives that do not reach their router. */
 #define AWAY_NS AKIN_NS_PER_S
+/* A link that comes back refuses at first what it will lead to. */
+#define GONE_LIVES 5
 /* A later life that starts takes some steps before it beats: stall_ns each. */
 #define START_STALLS 3
 
@@ -49,6 +51,7 @@ typedef struct supervisor {
     time_t forked_at; /* the same, by the time of day */
     int64_t next_ns;  /* when the next one may begin */
     int64_t away_ns;  /* since when lives do not reach the router; 0: they do */
+    int n_gone;       /* lives since then that have found no router there */
     int is_killed;    /* by the supervisor, which has said so */
 } supervisor_t;
 
@@ -249,8 +252,10 @@ static int try_again(supervisor_t *s, const akini_supervisor_line_t *line)
     const int64_t now_ns = akin_clock_now_ns();
     const int64_t limit_ns = s->signs.terms.reach_timeout_ns;
     const int is_first = s->away_ns == 0;
-    if (is_first)
+    if (is_first) {
         s->away_ns = now_ns;
+        s->n_gone = 0;
+    }
     const int goes_on = now_ns - s->away_ns < limit_ns;
     if (!s->is_over && (is_first || !goes_on))
         akini_supervisor_line_away(line, goes_on);
@@ -285,13 +290,16 @@ static int follow(supervisor_t *s, int wait_status, int *code_p)
         return 0;
     }
     *code_p = 0;
-    if (code == 0 ||
-        (WIFEXITED(wait_status) && code == AKIN_SUPERVISOR_ROUTER_GONE))
+    const int is_gone =
+        WIFEXITED(wait_status) && code == AKIN_SUPERVISOR_ROUTER_GONE;
+    if (code == 0 || (is_gone && (s->away_ns == 0 || signs->is_armed ||
+                                  ++s->n_gone > GONE_LIVES)))
         return 0;
     if (signs->is_armed)
         s->away_ns = 0;
-    if (WIFEXITED(wait_status) && code == AKIN_SUPERVISOR_ROUTER_AWAY &&
-        s->life.number > 0) {
+    if (is_gone ||
+        (WIFEXITED(wait_status) && code == AKIN_SUPERVISOR_ROUTER_AWAY &&
+         s->life.number > 0)) {
         line.limit_ns = signs->terms.reach_timeout_ns;
         return try_again(s, &line);
     }

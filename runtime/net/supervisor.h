@@ -31,7 +31,8 @@ typedef int (*akin_supervisor_main_fn_t)(void *arg,
 
 /** Exit code of a life that found its router gone: no other life follows, and
  * the supervisor exits 0, without a word. Before a first life is armed it is a
- * code like others. */
+ * code like others. Where lives did not reach the router before, five more may
+ * find it gone: a link that comes back says so at first. */
 #define AKIN_SUPERVISOR_ROUTER_GONE 75
 
 /** Exit code of a later life that has not reached its router, which may be

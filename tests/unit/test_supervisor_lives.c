@@ -172,6 +172,14 @@ static void test_ends(void)
     script.lives[1] = (bed_life_t){.code = AKIN_SUPERVISOR_ROUTER_GONE};
     CU_ASSERT_EQUAL(bed_run(&script, lives, 2, text, sizeof(text)), 0);
     CU_ASSERT_STRING_EQUAL(text, LOST "it is started anew\n");
+    /* One that could not be reached before may only seem to be gone. */
+    script.terms.reach_timeout_ns = 60 * AKIN_NS_PER_S;
+    script.lives[1].code = AKIN_SUPERVISOR_ROUTER_AWAY;
+    script.lives[2] = (bed_life_t){.code = AKIN_SUPERVISOR_ROUTER_GONE};
+    script.lives[3] = (bed_life_t){.arms = 1};
+    bed_report_t many[4];
+    CU_ASSERT_EQUAL(bed_run(&script, many, 4, text, sizeof(text)), 0);
+    CU_ASSERT_EQUAL(many[3].number, 3);
     /* The rank had begun to end. */
     script.lives[0].ends = 1;
     CU_ASSERT_EQUAL(bed_run(&script, lives, 1, text, sizeof(text)), 0);

@@ -69,7 +69,7 @@ akin_status_t akini_node_xml_load(const char *path, char **text_p,
     else
         status = read_all(fd, path, text, (size_t)st.st_size, &bytes, err);
     (void)close(fd);
-    if (status != AKIN_OK) {
+    if (status != AKIN_OK || text == NULL) {
         free(text);
         return status;
     }

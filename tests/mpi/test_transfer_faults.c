@@ -309,12 +309,12 @@ static void run_reader(void)
                 akin_kv_refusal_string((akin_kv_refusal_t)i),
                 (unsigned long long)refused[i]);
     }
+    const uint64_t n_done = n_refused + n_failed;
     fprintf(stderr, "peer %llu: %llu of %llu refused or failed (seed %llu)\n",
-            (unsigned long long)n_failed,
-            (unsigned long long)(n_refused + n_failed),
+            (unsigned long long)n_failed, (unsigned long long)n_done,
             (unsigned long long)n_cases, (unsigned long long)seed);
     CHECK(n_cases == N_SIDES * (N_CASES + N_STALE));
-    CHECK(n_refused + n_failed == n_cases);
+    CHECK(n_done == n_cases);
 }
 
 static int first_life(void)

@@ -4,6 +4,7 @@
 
 #include "runner.h"
 
+#include <ftw.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -28,9 +29,18 @@ static void make_port(const char *root, const char *device, const char *port,
     (void)fclose(file);
 }
 
+static int remove_one(const char *path, const struct stat *st, int type,
+                      struct FTW *at)
+{
+    (void)st;
+    (void)type;
+    (void)at;
+    return remove(path);
+}
+
 static void reads_this_host(void)
 {
-    char root[] = "/tmp/akin-host-XXXXXX", command[64];
+    char root[] = "/tmp/akin-host-XXXXXX";
     char name[65] = "";
     akini_host_t host;
     CU_ASSERT_PTR_NOT_NULL_FATAL(mkdtemp(root));
@@ -58,8 +68,7 @@ static void reads_this_host(void)
     akini_host_read("/nonexistent", AKIN_RANK_NO_NODE, NULL, &host);
     CU_ASSERT(host.n_ports == 0 && host.has_shared_memory);
     CU_ASSERT_STRING_EQUAL(host.wanted, "");
-    (void)snprintf(command, sizeof(command), "rm -rf %s", root);
-    CU_ASSERT_EQUAL(system(command), 0);
+    CU_ASSERT_EQUAL(nftw(root, remove_one, 8, FTW_DEPTH | FTW_PHYS), 0);
 }
 
 static akini_host_t sample(void)

@@ -31,8 +31,8 @@ static void golden(void)
     CU_ASSERT_EQUAL(AKIN_MESSAGE_EP_END, 17);
     CU_ASSERT_EQUAL(AKIN_MESSAGE_PLACED, 19);
     CU_ASSERT_EQUAL(AKIN_MESSAGE_LEASES, 28);
-    for (uint16_t type = 1; type < AKIN_MESSAGE_TYPES; type++)
-        CU_ASSERT_STRING_NOT_EQUAL(akin_message_name(type), "?");
+    for (int type = 1; type < AKIN_MESSAGE_TYPES; type++)
+        CU_ASSERT_STRING_NOT_EQUAL(akin_message_name((uint16_t)type), "?");
     CU_ASSERT_STRING_EQUAL(akin_message_name(AKIN_MESSAGE_TOKENS), "TOKENS");
     CU_ASSERT_STRING_EQUAL(akin_message_name(AKIN_MESSAGE_TYPES), "?");
 }

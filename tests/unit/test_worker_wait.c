@@ -185,13 +185,14 @@ static void senseless(void)
         }
     waiting_t w;
     init(&w);
-    for (uint16_t type = 0; type < AKIN_MESSAGE_TYPES + 2; type++)
+    for (int type = 0; type < AKIN_MESSAGE_TYPES + 2; type++)
         if (type != AKIN_MESSAGE_GROUP && type != AKIN_MESSAGE_ASSUME &&
             type != AKIN_MESSAGE_STOP && type != AKIN_MESSAGE_PEER &&
             type != AKIN_MESSAGE_LOST)
-            akin_worker_on_message(&w.b.worker, 0, type, "abcdefgh", 8);
-    for (uint16_t type = 0; type < AKIN_MESSAGE_TYPES + 2; type++)
-        akin_worker_on_message(&w.b.worker, 1, type, "abcdefgh", 8);
+            akin_worker_on_message(&w.b.worker, 0, (uint16_t)type, "abcdefgh",
+                                   8);
+    for (int type = 0; type < AKIN_MESSAGE_TYPES + 2; type++)
+        akin_worker_on_message(&w.b.worker, 1, (uint16_t)type, "abcdefgh", 8);
     CU_ASSERT_EQUAL(w.b.worker.failure, AKIN_OK);
     CU_ASSERT(w.wait.group_data == NULL && w.wait.assume_data == NULL);
     CU_ASSERT(!w.wait.is_stopped);

@@ -247,25 +247,26 @@ static int survives(void *arg)
     return 1;
 }
 
-static akin_status_t try_and_read_xml(xml_t *xml)
+static akin_status_t try_and_read_xml(const xml_t *source)
 {
     akin_error_t why = {{0}};
-    akin_status_t status = akini_node_trial(survives, xml);
+    xml_t xml = *source;
+    akin_status_t status = akini_node_trial(survives, &xml);
     if (status == AKIN_ERR_IO)
-        return akin_error_set(xml->err, status,
-                              "%s: no process to read it in: %s", xml->origin,
-                              strerror(errno));
-    akin_error_t *err = xml->err;
-    xml->err = &why;
+        return akin_error_set(source->err, status,
+                              "%s: no process to read it in: %s",
+                              source->origin, strerror(errno));
+    xml.err = &why;
     if (status == AKIN_OK)
-        status = read_xml(xml);
+        status = read_xml(&xml);
     if (status == AKIN_ERR_FORMAT && why.text[0] == '\0')
-        return akin_error_set(err, status,
+        return akin_error_set(source->err, status,
                               "%s: hwloc does not take this for a machine; "
                               "write the file anew with akin info --xml",
-                              xml->origin);
-    return status == AKIN_OK ? status
-                             : akin_error_set(err, status, "%s", why.text);
+                              source->origin);
+    if (status != AKIN_OK)
+        return akin_error_set(source->err, status, "%s", why.text);
+    return status;
 }
 
 akin_status_t akin_node_read_text(const char *text, size_t bytes,
@@ -276,9 +277,10 @@ akin_status_t akin_node_read_text(const char *text, size_t bytes,
     size_t xml_bytes = 0;
     akin_status_t status =
         akini_node_xml_check(text, bytes, origin, &xml, &xml_bytes, err);
-    if (status == AKIN_OK)
-        status =
-            try_and_read_xml(&(xml_t){xml, xml_bytes, origin, node_p, err});
+    if (status == AKIN_OK) {
+        const xml_t source = {xml, xml_bytes, origin, node_p, err};
+        status = try_and_read_xml(&source);
+    }
     free(xml);
     return status;
 }

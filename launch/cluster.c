@@ -1,4 +1,4 @@
-/* Cluster: nodes by file, by name, or as the ranks of a job find them. */
+/* Cluster: nodes by file, or as the ranks of a job find them. */
 #include "launch/cluster.h"
 
 #include <libgen.h>
@@ -30,53 +30,14 @@ static size_t split(char *text, const char **parts, size_t max)
 {
     size_t n = 0;
     char *rest = NULL;
-    for (char *part = strtok_r(text, ", \t", &rest); part != NULL;
-         part = strtok_r(NULL, ", \t", &rest)) {
+    for (char *part = strtok_r(text, ",", &rest); part != NULL;
+         part = strtok_r(NULL, ",", &rest)) {
         if (n < max)
-            parts[n] = part;
+            parts[n] = part + strspn(part, " \t");
         if (++n > max)
             break;
     }
     return n;
-}
-
-static akin_status_t read_hosts(akin_cluster_t *c, const char *names,
-                                const char *origin, akin_error_t *err)
-{
-    if (names[0] == '\0')
-        return AKIN_OK;
-    char *text = strdup(names);
-    const char **parts = calloc(c->n_nodes, sizeof(*parts));
-    c->hosts = calloc(c->n_nodes, sizeof(*c->hosts));
-    akin_status_t status = AKIN_OK;
-    if (text == NULL || parts == NULL || c->hosts == NULL) {
-        status = no_memory(err);
-    } else {
-        const size_t n = split(text, parts, c->n_nodes);
-        if (n != c->n_nodes)
-            status = akin_error_set(
-                err, AKIN_ERR_CONFIG,
-                "%s names %s hosts than the cluster has nodes, which are %u: "
-                "name each once, or change cluster.nodes",
-                origin, n < c->n_nodes ? "fewer" : "more", c->n_nodes);
-    }
-    for (uint32_t i = 0; status == AKIN_OK && i < c->n_nodes; i++) {
-        for (uint32_t j = 0; j < i; j++)
-            if (strcmp(parts[i], parts[j]) == 0)
-                status = akin_error_set(err, AKIN_ERR_CONFIG,
-                                        "%s names the host %s twice: two nodes "
-                                        "of a plan are two hosts",
-                                        origin, parts[i]);
-        if (status == AKIN_OK && strpbrk(parts[i], "'\"\\=") != NULL)
-            status = akin_error_set(err, AKIN_ERR_CONFIG,
-                                    "%s: %s is not the name of a host", origin,
-                                    parts[i]);
-        if (status == AKIN_OK && (c->hosts[i] = strdup(parts[i])) == NULL)
-            status = no_memory(err);
-    }
-    free(text);
-    free(parts);
-    return status;
 }
 
 /* A path of the job file is relative to its folder. */
@@ -101,7 +62,7 @@ static akin_status_t read_files(akin_cluster_t *c,
                                 const char *const *files, size_t n_files,
                                 akin_error_t *err)
 {
-    const uint32_t n_nodes = p->n_nodes != 0 ? p->n_nodes : p->job->n_nodes;
+    const uint32_t n_nodes = p->job->n_nodes;
     if (n_files > n_nodes)
         return akin_error_set(
             err, AKIN_ERR_CONFIG,
@@ -142,10 +103,6 @@ akin_status_t akin_cluster_read(const akin_cluster_params_t *p,
                            p->job->topology_origin, AKIN_CLUSTER_FILES);
     if (status == AKIN_OK)
         status = read_files(cluster_p, p, files, n_files, err);
-    if (status == AKIN_OK)
-        status = read_hosts(
-            cluster_p, p->hosts != NULL ? p->hosts : p->job->hosts,
-            p->hosts != NULL ? "--hosts" : p->job->hosts_origin, err);
     free(text);
     if (status != AKIN_OK)
         akin_cluster_cleanup(cluster_p);

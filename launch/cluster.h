@@ -15,8 +15,6 @@ typedef struct akin_cluster_params {
     const char *job_path;     /* files that the job file names are beside it */
     const char *const *files; /* [n_files] instead of cluster.topology */
     size_t n_files;
-    uint32_t n_nodes;  /* 0: cluster.nodes */
-    const char *hosts; /* NULL: cluster.hosts */
 } akin_cluster_params_t;
 
 typedef struct akin_cluster {
@@ -24,7 +22,7 @@ typedef struct akin_cluster {
     const akin_node_t **nodes; /* [n_nodes] into `kinds` */
     uint32_t n_kinds;
     akin_node_t *kinds; /* [n_kinds] nodes that differ */
-    char **hosts;       /* [n_nodes]; NULL: the nodes have no names */
+    char **hosts;       /* [n_nodes] where they were collected; or NULL */
 } akin_cluster_t;
 
 /**
@@ -34,8 +32,7 @@ typedef struct akin_cluster {
  * \param[out] cluster_p  for akin_cluster_cleanup().
  * \param[out] err        names the file, or the key.
  * \return AKIN_OK
- * \return AKIN_ERR_CONFIG: more files than nodes, or names that are not as many
- *         as nodes.
+ * \return AKIN_ERR_CONFIG: more files than nodes.
  * \return what akin_node_read() returns.
  */
 akin_status_t akin_cluster_read(const akin_cluster_params_t *params,

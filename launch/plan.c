@@ -51,15 +51,26 @@ static int compare_names(const void *a, const void *b)
     return strcmp(*(const char *const *)a, *(const char *const *)b);
 }
 
-/* Ranks of two nodes on one machine would get the same cores and GPUs. */
+/* Ranks of two nodes on one machine would get the same cores and GPUs. Names
+ * stand between quotes in scripts. */
 static akin_status_t check_hosts(const akin_plan_t *plan, akin_error_t *err)
 {
     const char **names = calloc(plan->n_nodes, sizeof(*names));
     akin_status_t status = AKIN_OK;
     if (names == NULL)
         return AKIN_ERR_NOMEM;
-    for (uint32_t i = 0; i < plan->n_nodes; i++)
+    for (uint32_t i = 0; i < plan->n_nodes && status == AKIN_OK; i++) {
         names[i] = plan->hosts[i];
+        if (strpbrk(names[i], " \t\n'\"\\=") != NULL)
+            status = akin_error_set(err, AKIN_ERR_CONFIG,
+                                    "cluster.hosts: %s is not the name of a "
+                                    "host",
+                                    names[i]);
+    }
+    if (status != AKIN_OK) {
+        free(names);
+        return status;
+    }
     qsort(names, plan->n_nodes, sizeof(*names), compare_names);
     for (uint32_t i = 1; i < plan->n_nodes && status == AKIN_OK; i++)
         if (strcmp(names[i - 1], names[i]) == 0)

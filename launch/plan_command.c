@@ -261,8 +261,6 @@ static int plan_files(const options_t *o, const akin_job_t *job)
         .job_path = o->job_path,
         .files = o->files,
         .n_files = o->n_files,
-        .n_nodes = o->n_nodes,
-        .hosts = o->hosts,
     };
     akin_status_t status = akin_cluster_read(&params, &cluster, &err);
     if (status != AKIN_OK)
@@ -298,6 +296,10 @@ int akin_command_plan(int argc, char **argv)
     if (status != AKIN_OK)
         return akin_command_fail(
             status == AKIN_ERR_NOMEM ? status : AKIN_ERR_CONFIG, &err);
+    if (o.n_nodes > 0)
+        job.n_nodes = o.n_nodes;
+    if (o.hosts != NULL)
+        job.hosts = o.hosts;
     const int code = o.collect ? collect(&o, &job) : plan_files(&o, &job);
     akin_config_destroy(config);
     return code;

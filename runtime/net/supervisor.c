@@ -21,7 +21,6 @@
 #include <unistd.h>
 
 static const int forwarded[] = {SIGINT, SIGTERM, SIGUSR1, SIGHUP};
-#define N_FORWARDED (sizeof(forwarded) / sizeof(forwarded[0]))
 
 /* A launcher that is killed says nothing, so that it is looked after. */
 #define LAUNCHER_LOOK_NS (5 * AKIN_NS_PER_S)
@@ -375,11 +374,9 @@ int akin_supervisor_run(const akin_supervisor_params_t *params)
         .params = params,
         .own = getpid(),
         .launcher = getppid(),
-        /*
-         * Launchers and kill(1) signal a whole process group. In a group of its
+        /* Launchers and kill(1) signal a whole process group. In one of its
          * own the rank gets such a signal once, from here. On a terminal it has
-         * to stay in the foreground group, or reading would stop it.
-         */
+         * to stay in the foreground group, or reading would stop it. */
         .own_group = !isatty(STDIN_FILENO),
     };
     akin_error_t err = {{0}};
@@ -390,7 +387,7 @@ int akin_supervisor_run(const akin_supervisor_params_t *params)
     }
     (void)sigemptyset(&s.watched);
     (void)sigaddset(&s.watched, SIGCHLD);
-    for (size_t i = 0; i < N_FORWARDED; i++)
+    for (size_t i = 0; i < sizeof(forwarded) / sizeof(forwarded[0]); i++)
         (void)sigaddset(&s.watched, forwarded[i]);
     /* An inherited SIG_IGN would reap the rank unseen. */
     (void)signal(SIGCHLD, SIG_DFL);

@@ -89,12 +89,11 @@ typedef struct akin_job {
     const char *topology;        /* hwloc XML files, commas between them; "" */
     const char *topology_origin; /* where it was set */
     const char *hosts;           /* names, commas between them; "" */
-    const char *hosts_origin;
-    int oversubscribe;      /* ranks may share cores */
-    int64_t time_limit_ns;  /* of a batch job */
-    int64_t stop_before_ns; /* its end */
-    int require_rdma;       /* KV must not go over tcp */
-    int probe;              /* measure bandwidths at start */
+    int oversubscribe;           /* ranks may share cores */
+    int64_t time_limit_ns;       /* of a batch job */
+    int64_t stop_before_ns;      /* its end */
+    int require_rdma;            /* KV must not go over tcp */
+    int probe;                   /* measure bandwidths at start */
     int record_routes; /* no key: set by whoever starts the job, on all ranks
                         * alike; workers send the router the experts of every
                         * token */

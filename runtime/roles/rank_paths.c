@@ -16,9 +16,8 @@ static akin_status_t agree(akini_self_t *self, akin_status_t status)
     return agreed;
 }
 
-/* This rank's blob to all; takes what the packer holds. */
-static akin_status_t swap(akini_self_t *self, akin_packer_t *packer,
-                          unsigned char **blobs_p, size_t **offsets_p)
+akin_status_t akini_rank_swap(akini_self_t *self, akin_packer_t *packer,
+                              unsigned char **blobs_p, size_t **offsets_p)
 {
     *blobs_p = NULL;
     *offsets_p = NULL;
@@ -64,7 +63,7 @@ akin_status_t akini_rank_tell_host(akini_self_t *self)
     akini_host_read(AKINI_HOST_INFINIBAND, self->params->node,
                     self->params->host, &own);
     akini_host_pack(&packer, &own);
-    akin_status_t status = swap(self, &packer, &blobs, &offsets);
+    akin_status_t status = akini_rank_swap(self, &packer, &blobs, &offsets);
     if (status == AKIN_OK)
         status = agree(self, read_hosts(self, blobs, offsets));
     free(blobs);
@@ -147,7 +146,7 @@ akin_status_t akini_rank_tell_paths(akini_self_t *self)
     size_t *offsets;
     self->paths.job = &self->job;
     pack_lanes(self, &packer);
-    akin_status_t status = swap(self, &packer, &blobs, &offsets);
+    akin_status_t status = akini_rank_swap(self, &packer, &blobs, &offsets);
     if (status == AKIN_OK)
         status = agree(self, read_lanes(self, blobs, offsets));
     free(blobs);

@@ -3,7 +3,20 @@
 #ifndef AKIN_ROLES_RANK_PATHS_H
 #define AKIN_ROLES_RANK_PATHS_H
 
+#include "net/wire.h"
 #include "roles/rank_state.h"
+
+/**
+ * This rank's blob to all ranks, over MPI.
+ *
+ * \param[in,out] packer     with the blob; cleaned up.
+ * \param[out]    blobs_p    of all ranks, one after another; free().
+ * \param[out]    offsets_p  [ranks + 1] where each begins; free(). Both are
+ * NULL on failure. \return AKIN_OK on all ranks or on none
+ */
+akin_status_t akini_rank_swap(akini_self_t *self, akin_packer_t *packer,
+                              unsigned char **blobs_p,
+                              size_t **offsets_p) AKIN_MUST_CHECK;
 
 /**
  * Tell all ranks of this rank's host, and check them against the plan. Fills

@@ -150,11 +150,7 @@ static akin_status_t gather(probe_t *probe, double *rates)
     akin_packer_u16(&packer, VERSION);
     for (uint32_t p = 0; probe->rates != NULL && p < probe->n_prefill; p++)
         akin_packer_f64(&packer, probe->rates[p]);
-    akin_status_t status =
-        akin_boot_agree(self->boot, packer.status, &self->err);
-    if (status == AKIN_OK)
-        status = akin_boot_exchange(self->boot, packer.data, packer.bytes,
-                                    &blobs, &offsets, &self->err);
+    akin_status_t status = akini_rank_swap(self, &packer, &blobs, &offsets);
     for (uint32_t d = 0; d < probe->n_decode && status == AKIN_OK; d++) {
         const size_t at = offsets[probe->first_decode + d];
         akin_unpacker_t u;
@@ -167,7 +163,6 @@ static akin_status_t gather(probe_t *probe, double *rates)
         if (status == AKIN_OK)
             status = akin_unpacker_finish(&u);
     }
-    akin_packer_cleanup(&packer);
     free(blobs);
     free(offsets);
     return status;

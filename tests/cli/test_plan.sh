@@ -71,9 +71,10 @@ refuse 2 'cluster.gpus' plan -c $large --set cluster.gpus=9
 refuse 2 'launch.oversubscribe' plan -c $tiny --set roles.decode=99 \
     --set launch.oversubscribe=false
 refuse 2 'names of the 5 nodes' plan -c $large --emit mpirun
-refuse 2 'fewer hosts' plan -c $large --hosts n1,n2
-refuse 2 'more hosts' plan -c $large --hosts n1,n2,n3,n4,n5,n6
-refuse 2 'host n1 twice' plan -c $large --hosts n1,n2,n3,n4,n1
+refuse 2 'cluster.hosts names 2 nodes' plan -c $large --hosts n1,n2
+refuse 2 'cluster.hosts names 6 nodes' plan -c $large --hosts n1,n2,n3,n4,n5,n6
+refuse 2 'node n1 is named twice' plan -c $large --hosts n1,n2,n3,n4,n1
+refuse 2 'not the name of a host' plan -c $large --hosts "n1,n2,n3,n4,n'5"
 refuse 2 'more topologies than nodes' plan -c $tiny \
     --topology $jobs/mi300x-node.xml --topology $jobs/mi300x-node.xml
 refuse 1 'no-such.xml' plan -c $tiny --topology no-such.xml

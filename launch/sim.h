@@ -65,7 +65,7 @@ extern const akin_sim_figure_t akin_sim_figures[];
 extern const size_t akin_sim_n_figures;
 
 /** Mean and interval of a figure over the seeds.
- * \param[out] values  [n_seeds] scratch. */
+ * \param[out] values  [n_seeds] the figure of every seed. */
 double akin_sim_figure_mean(const akin_sim_job_t *job, uint32_t which,
                             const akin_sim_figure_t *figure, double *values,
                             double *half_width_p);

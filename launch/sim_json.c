@@ -13,6 +13,30 @@ static json_t *number_of(double value)
     return isfinite(value) ? json_real(value) : json_null();
 }
 
+static json_t *array_of(const double *values, uint32_t n)
+{
+    json_t *array = json_array();
+    for (uint32_t i = 0; i < n; i++)
+        (void)json_array_append_new(array, number_of(values[i]));
+    return array;
+}
+
+/* A third of the measured requests: means over the seeds, and the time of every
+ * seed, so that a reader has an interval. */
+static json_t *phase_json(const akin_sim_job_t *job, uint32_t which,
+                          uint32_t phase, double *values)
+{
+    const akin_sim_result_t *results =
+        &job->results[(size_t)which * job->n_seeds];
+    double means[3];
+    akin_sim_phase_means(job, which, phase, means);
+    for (uint32_t s = 0; s < job->n_seeds; s++)
+        values[s] = 1e3 * results[s].phases[phase].tpot_s.p50;
+    return json_pack("{s:f, s:f, s:f, s:o}", "p50_tpot_ms", means[0],
+                     "p99_tpot_ms", means[1], "distinct_experts", means[2],
+                     "p50_tpot_ms_values", array_of(values, job->n_seeds));
+}
+
 static json_t *case_json(const akin_sim_job_t *job, uint32_t which,
                          double *values)
 {
@@ -23,24 +47,19 @@ static json_t *case_json(const akin_sim_job_t *job, uint32_t which,
         double width, change_width;
         const double mean =
             akin_sim_figure_mean(job, which, figure, values, &width);
+        json_t *of_seeds = array_of(values, job->n_seeds);
         const double change =
             akin_sim_figure_change(job, which, figure, values, &change_width);
         (void)json_object_set_new(
             json, figure->name,
-            json_pack("{s:o, s:o, s:o, s:o}", "mean", number_of(mean),
+            json_pack("{s:o, s:o, s:o, s:o, s:o}", "mean", number_of(mean),
                       "half_width", number_of(width), "change_percent",
                       number_of(change), "change_half_width",
-                      number_of(change_width)));
+                      number_of(change_width), "values", of_seeds));
     }
     json_t *phases = json_array();
-    for (uint32_t p = 0; p < AKIN_SIM_PHASES; p++) {
-        double means[3];
-        akin_sim_phase_means(job, which, p, means);
-        (void)json_array_append_new(phases,
-                                    json_pack("{s:f, s:f, s:f}", "p50_tpot_ms",
-                                              means[0], "p99_tpot_ms", means[1],
-                                              "distinct_experts", means[2]));
-    }
+    for (uint32_t p = 0; p < AKIN_SIM_PHASES; p++)
+        (void)json_array_append_new(phases, phase_json(job, which, p, values));
     (void)json_object_set_new(json, "phases", phases);
     for (uint32_t s = 0; s < job->n_seeds; s++) {
         const akin_sim_result_t *r =

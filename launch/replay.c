@@ -187,6 +187,20 @@ static akin_status_t plan(akin_replay_job_t *job, akin_error_t *err)
     return AKIN_OK;
 }
 
+static akin_status_t create_watches(akin_replay_job_t *job, akin_error_t *err)
+{
+    const akin_trace_shape_t *shape = &job->set->shape;
+    for (uint32_t c = 0; c < job->n_cases; c++) {
+        const akin_status_t status =
+            akin_load_watch_create(job->options.n_workers, shape->n_layers,
+                                   shape->n_experts, &job->watches[c]);
+        if (status != AKIN_OK)
+            return akin_error_set(err, status, "out of memory");
+    }
+    job->study.watches = job->watches;
+    return AKIN_OK;
+}
+
 static akin_status_t run(akin_replay_job_t *job, akin_error_t *err)
 {
     progress_t progress = {
@@ -207,6 +221,8 @@ static akin_status_t run(akin_replay_job_t *job, akin_error_t *err)
 
 static void cleanup(akin_replay_job_t *job)
 {
+    for (uint32_t c = 0; c < job->n_cases; c++)
+        akin_load_watch_destroy(job->watches[c]);
     free(job->results);
     free(job->rho);
     akin_fit_cleanup(&job->fit);
@@ -227,6 +243,8 @@ int akin_command_replay(int argc, char **argv)
         status = akin_replay_job_set_cases(&job, &err);
     if (status == AKIN_OK)
         status = plan(&job, &err);
+    if (status == AKIN_OK && job.options.json)
+        status = create_watches(&job, &err);
     if (status == AKIN_OK)
         status = run(&job, &err);
     int code;

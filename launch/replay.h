@@ -42,10 +42,11 @@ typedef struct akin_replay_job {
     akin_replay_case_t cases[AKIN_REPLAY_MAX_CASES];
     uint32_t n_cases;
     akin_replay_study_params_t study;
-    akin_replay_result_t *results; /* [n_cases][n_seeds] */
-    double *rho;                   /* [n_seeds] */
-    double seconds;                /* that the study took */
-    int stands_in;                 /* rows of decode are taken for prompts */
+    akin_replay_result_t *results;                     /* [n_cases][n_seeds] */
+    double *rho;                                       /* [n_seeds] */
+    akin_load_watch_t *watches[AKIN_REPLAY_MAX_CASES]; /* [n_cases], for JSON */
+    double seconds;                                    /* that the study took */
+    int stands_in; /* rows of decode are taken for prompts */
 } akin_replay_job_t;
 
 /** Ends the process with a message if an option is wrong.

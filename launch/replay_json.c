@@ -97,8 +97,13 @@ static json_t *case_json(const akin_replay_job_t *job, uint32_t which,
                      ? json_object_set_new(object, "change_percent",
                                            json_null()) != 0
                      : set_changes(object, job, which, best, values);
-    if (!failed)
+    json_t *watched = akin_load_watch_json(job->watches[which]);
+    if (!failed && watched != NULL &&
+        json_object_update(object, watched) == 0) {
+        json_decref(watched);
         return object;
+    }
+    json_decref(watched);
     json_decref(object);
     return NULL;
 }

@@ -42,6 +42,14 @@ static int is_counting(const replay_t *r)
     return r->n_admitted > r->params->n_warmup;
 }
 
+static void watch_load(const replay_t *r, uint32_t w)
+{
+    if (r->params->watch != NULL)
+        akin_load_watch_set(r->params->watch, w, r->now_s,
+                            r->pool.workers[w].n_running +
+                                r->pool.workers[w].n_waiting);
+}
+
 static akin_status_t decide(replay_t *r, const akini_replay_member_t *member,
                             uint32_t *worker_p)
 {
@@ -86,6 +94,7 @@ static akin_status_t admit(replay_t *r, int *room_p, akin_error_t *err)
     if (status != AKIN_OK)
         return akin_error_set(err, status, "replay of %s: %s", params->policy,
                               akin_status_string(status));
+    watch_load(r, w);
     r->n_admitted++;
     if (is_counting(r))
         akini_replay_statistics_decision(
@@ -93,13 +102,16 @@ static akin_status_t admit(replay_t *r, int *room_p, akin_error_t *err)
     return AKIN_OK;
 }
 
-static void end_member(replay_t *r, const akini_replay_member_t *member)
+static void end_member(replay_t *r, uint32_t w,
+                       const akini_replay_member_t *member)
 {
     const akin_replay_request_t *recorded =
         akini_replay_pool_request(&r->pool, member);
     akin_policy_finish(r->policy, member->id);
     akin_policy_observe_counts(r->policy, recorded->decode_counts,
                                recorded->n_decode);
+    if (r->params->watch != NULL)
+        akin_load_watch_add(r->params->watch, w, recorded->decode_counts);
     akini_replay_stream_put(&r->stream, member->request);
     if (is_measured(r, member->id))
         r->statistics.tpots[r->statistics.n_tpots++] =
@@ -118,7 +130,9 @@ static void end_step(replay_t *r, uint32_t w)
         akini_replay_statistics_step(&r->statistics, &r->pool.workers[w]);
     akini_replay_pool_end_step(&r->pool, w);
     for (uint32_t i = 0; i < r->pool.n_ended; i++)
-        end_member(r, &r->pool.ended[i]);
+        end_member(r, w, &r->pool.ended[i]);
+    if (r->pool.n_ended > 0)
+        watch_load(r, w);
 }
 
 static void draw_arrival(replay_t *r)
@@ -276,6 +290,8 @@ static akin_status_t run(replay_t *r, akin_replay_result_t *result_p,
             begin_s = r->now_s;
         status = advance(r, err);
     }
+    if (status == AKIN_OK && params->watch != NULL)
+        akin_load_watch_end(params->watch, r->now_s);
     if (status == AKIN_OK)
         akini_replay_statistics_result(&r->statistics,
                                        params->set->shape.n_layers,

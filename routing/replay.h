@@ -4,6 +4,7 @@
 #define AKIN_ROUTING_REPLAY_H
 
 #include "routing/cost.h"
+#include "routing/load_watch.h"
 #include "routing/policy.h"
 #include "routing/replay_set.h"
 
@@ -31,6 +32,9 @@ typedef struct akin_replay_params {
                               those of the busiest rank of each layer */
     uint64_t seed;         /* order and arrivals of the requests, draws of the
                               policy */
+    akin_load_watch_t *watch; /* of n_workers; told of the whole replay, and of
+                                 the decode of the requests that ended; NULL:
+                                 none */
 } akin_replay_params_t;
 
 /** What the measured requests saw, and the steps that ended meanwhile. */

@@ -131,6 +131,8 @@ static akin_status_t replay_cases(const akin_replay_study_params_t *params,
     replay.n_requests = n_requests;
     replay.seed = params->seed + s;
     for (uint32_t c = 0; c < params->n_cases; c++) {
+        replay.watch =
+            params->watches != NULL && s == 0 ? params->watches[c] : NULL;
         akin_status_t status =
             replay_case(params, &params->cases[c], fit, &replay,
                         &results[(size_t)c * params->n_seeds + s], err);

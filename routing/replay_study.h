@@ -36,6 +36,8 @@ typedef struct akin_replay_study_params {
     uint32_t n_ranks;            /* of the cases with a placement */
     uint32_t n_replicas;         /* extra slots per layer, likewise */
     akin_replay_params_t replay; /* workers, load, step; the rest is set */
+    akin_load_watch_t *const *watches; /* [n_cases] of the first seed's replays;
+                                          NULL: none */
     /** Called after every replay; may be NULL. Non-zero: stop. */
     int (*progress)(void *arg, uint32_t n_done, uint32_t n_total);
     void *arg;

@@ -97,6 +97,12 @@ apart=$(value policies 1 distinct_experts_per_layer mean)
 is 'a > 8.5 && b < 8' "$mixed" "$apart"
 is 'a > 1.2 * b' "$mixed" \
     "$(value policies 2 distinct_experts_per_layer mean)"
+# A worker that is told by the experts of its tokens is 1 bit; two workers hold
+# the requests in flight together.
+same bits "$(value policies 1 experts difference_bits 0)" 1.0
+is 'a < 0.2' "$(value policies 0 experts difference_bits 0)" 0
+is 'a + b > 11.9 && a + b < 12.1' "$(value policies 0 load workers 0 9)" \
+    "$(value policies 0 load workers 1 9)"
 is 'a < -10 && b > 0' "$(value policies 2 change_percent tpot_p50_ms mean)" \
     "$(value policies 2 change_percent tpot_p50_ms half_width)"
 # The change of a seed is that of its two values.

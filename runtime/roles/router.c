@@ -219,6 +219,8 @@ static akin_status_t create_summary(akin_router_t *r)
             .prefill_ep = job->prefill_ep,
             .workers = workers,
             .n_workers = n,
+            .n_layers = r->params.layout->shape.n_layers,
+            .n_experts = r->params.layout->shape.n_experts,
             .start_ns = akin_clock_now_ns(),
             .transports = r->params.transports,
         };

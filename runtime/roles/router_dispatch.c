@@ -198,6 +198,7 @@ static void dispatch_decode(akin_router_t *r, int64_t now_ns)
         f->decode = choose_rank(r, f, worker);
         r->decode[f->decode].n_flights++;
         r->decode[f->decode].n_reserved += f->n_slots;
+        akini_flight_tell_load(r, f, now_ns);
         f->give_up_ns =
             now_ns + 2 * job->transfer_timeout_ns + TRANSFER_MARGIN_NS;
         akini_flight_move(r, f, AKINI_FLIGHT_TRANSFER);

@@ -103,6 +103,7 @@ static void wait_again(akin_router_t *r, akini_flight_t *f)
     r->decode[f->decode].n_flights--;
     r->decode[f->decode].n_reserved -= f->n_slots;
     akin_policy_finish(r->policy, f->id);
+    akini_flight_tell_load(r, f, now);
     akini_flight_move(r, f, AKINI_FLIGHT_ROUTED);
     f->retry_ns = now + RETRY_NS;
     f->keep_ns = now;
@@ -205,6 +206,7 @@ static void on_counts(akin_router_t *r, uint32_t from, const void *payload,
         return;
     if (m.n_counts == n_counts(r) && m.n_tokens > 0) {
         akin_policy_observe_counts(r->policy, m.counts, m.n_tokens);
+        akin_summary_add_choices(r->summary, index_of(r, from), m.counts);
         akini_router_replace_counts(r, from, &m);
     }
     free(m.counts);

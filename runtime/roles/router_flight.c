@@ -1,6 +1,7 @@
 /* The life of a request inside the router. */
 #include "roles/router_state.h"
 
+#include "base/clock.h"
 #include "base/log.h"
 
 #include <stdlib.h>
@@ -79,6 +80,14 @@ void akini_flight_move(akin_router_t *r, akini_flight_t *f,
     DL_APPEND(r->lists[state], f);
 }
 
+void akini_flight_tell_load(akin_router_t *r, const akini_flight_t *f,
+                            int64_t now_ns)
+{
+    const uint32_t worker = akini_router_decode_worker(r, f->decode);
+    akin_summary_set_load(r->summary, r->params.job->n_prefill + worker,
+                          akin_policy_in_flight(r->policy, worker), now_ns);
+}
+
 /* Give back what the request holds at its workers, in the router's books. */
 static void leave_workers(akin_router_t *r, akini_flight_t *f)
 {
@@ -90,6 +99,7 @@ static void leave_workers(akin_router_t *r, akini_flight_t *f)
         r->decode[f->decode].n_flights--;
         r->decode[f->decode].n_reserved -= f->n_slots;
         akin_policy_finish(r->policy, f->id);
+        akini_flight_tell_load(r, f, akin_clock_now_ns());
     }
 }
 

@@ -187,6 +187,9 @@ akini_flight_t *akini_flight_create(akin_router_t *r, akin_request_t *request,
 akini_flight_t *akini_flight_find(akin_router_t *r, uint64_t id);
 void akini_flight_move(akin_router_t *r, akini_flight_t *f,
                        akini_flight_state_t state);
+/** Its decode worker has one request more or less: note that in the summary. */
+void akini_flight_tell_load(akin_router_t *r, const akini_flight_t *f,
+                            int64_t now_ns);
 /** Drop it from every list, count and worker; frees it. */
 void akini_flight_forget(akin_router_t *r, akini_flight_t *f);
 /** Tell the workers that hold it to forget it. */

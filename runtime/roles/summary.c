@@ -62,6 +62,9 @@ akin_status_t akin_summary_create(const akin_summary_params_t *params,
     for (uint32_t i = 0; i < params->n_workers; i++)
         if (!copy_worker(&summary->workers[i], &params->workers[i]))
             goto err_destroy;
+    if (akini_summary_load_create(summary, params->n_layers,
+                                  params->n_experts) != AKIN_OK)
+        goto err_destroy;
     *summary_p = summary;
     return AKIN_OK;
 
@@ -81,6 +84,7 @@ void akin_summary_destroy(akin_summary_t *summary)
         free(summary->workers[i].transport);
     }
     free(summary->workers);
+    akin_load_watch_destroy(summary->watch);
     akin_histogram_destroy(summary->ttft);
     akin_histogram_destroy(summary->tpot);
     akin_histogram_destroy(summary->itl);

@@ -38,7 +38,9 @@ typedef struct akin_summary_params {
     uint32_t prefill_ep;                  /* of a prefill worker */
     const akin_summary_worker_t *workers; /* [n_workers] */
     uint32_t n_workers;
-    int64_t start_ns; /* akin_clock_now_ns() when the run began */
+    uint32_t n_layers;  /* of experts; 0: choices are not counted */
+    uint32_t n_experts; /* of a layer */
+    int64_t start_ns;   /* akin_clock_now_ns() when the run began */
     const akin_transports_t *transports; /* copied */
 } akin_summary_params_t;
 
@@ -77,7 +79,8 @@ typedef struct akin_summary_reads {
 
 /**
  * \param[in]  params
- * \param[out] summary_p  owned by the caller; about 2 MiB.
+ * \param[out] summary_p  owned by the caller; about 2 MiB, and a number for
+ *                        every expert of every layer and decode worker.
  * \return AKIN_OK
  * \return AKIN_ERR_NOMEM
  */
@@ -158,6 +161,15 @@ void akin_summary_set_leases(akin_summary_t *summary,
                              const akin_summary_leases_t *leases);
 /** Messages of or for processes that are dead, dropped by a rank. */
 void akin_summary_add_late(akin_summary_t *summary, uint64_t n_messages);
+
+/** A decode worker has so many requests from now on: their KV is on its way to
+ * it, or they decode. */
+void akin_summary_set_load(akin_summary_t *summary, uint32_t worker,
+                           uint32_t n_requests, int64_t now_ns);
+/** Tokens of a decode worker chose experts.
+ * \param[in] counts  [n_layers][n_experts] */
+void akin_summary_add_choices(akin_summary_t *summary, uint32_t worker,
+                              const uint16_t *counts);
 
 /** The run ended: fixes its duration. Until then it ends "now" (last call of
  * an adder that carries a time). */

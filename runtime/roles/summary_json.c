@@ -332,6 +332,9 @@ json_t *akin_summary_json(akin_summary_t *summary)
     set(&w, "kv_transfer_ms", distribution(summary->transfer, 1e6));
     set(&w, "distinct_experts_by_batch", batches_json(summary));
     set(&w, "workers", workers_json(summary));
+    json_t *load = akini_summary_load_json(summary);
+    w.failed |= json_object_update(w.object, load) != 0;
+    json_decref(load);
     return finish(&w);
 }
 

@@ -4,6 +4,7 @@
 
 #include "roles/histogram.h"
 #include "roles/summary.h"
+#include "routing/load_watch.h"
 
 /* Batch sizes that are counted each on its own; larger ones share a row. */
 #define AKINI_SUMMARY_BATCHES 256
@@ -30,6 +31,7 @@ typedef struct akini_summary_sums {
     char *transport;
     uint32_t rank;
     int is_decode;
+    uint32_t decode; /* of the decode workers, the how manieth it is */
     uint64_t n_steps;
     uint64_t n_rows;
     double busy_ns;
@@ -99,6 +101,7 @@ struct akin_summary {
     akini_summary_sums_t run;     /* steps: of decode workers only */
     akini_summary_sums_t *workers;
     uint32_t n_workers;
+    akin_load_watch_t *watch; /* of the decode workers */
     /* [0] is size 1; the last row is for sizes above AKINI_SUMMARY_BATCHES. */
     akini_summary_batch_t batches[AKINI_SUMMARY_BATCHES + 1];
 };
@@ -128,6 +131,16 @@ int akini_summary_has_recovery(const akin_summary_t *summary);
 
 /** "transports" as JSON, a new reference; NULL: out of memory. */
 struct json_t *akini_summary_transports_json(const akin_summary_t *summary);
+
+/** Number the decode workers, and watch them.
+ * \return AKIN_OK, AKIN_ERR_NOMEM */
+akin_status_t akini_summary_load_create(akin_summary_t *summary,
+                                        uint32_t n_layers,
+                                        uint32_t n_experts) AKIN_MUST_CHECK;
+
+/** "load" and "experts" as akin_load_watch_json() has them; NULL: out of
+ * memory. */
+struct json_t *akini_summary_load_json(const akin_summary_t *summary);
 
 /** Blocks refused, whatever the reason. */
 uint64_t akini_summary_refused(const akini_summary_sums_t *sums);

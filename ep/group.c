@@ -13,7 +13,8 @@
 
 static const char *kind_name(int kind)
 {
-    static const char *const names[] = {"choice", "dispatch", "combine"};
+    static const char *const names[] = {"choice", "dispatch", "combine",
+                                        "share"};
     return names[kind - AKINI_EP_ACTIVE];
 }
 
@@ -38,8 +39,14 @@ akin_status_t akin_ep_group_create(const akin_ep_group_params_t *params,
         return akin_error_set(err, AKIN_ERR_NOMEM, "group: out of memory");
     g->exchange = params->exchange;
     g->timeout_ns = params->timeout_ns;
-    status = akin_placement_copy(params->placement, &g->placement);
+    g->out = calloc(params->placement->n_ranks, sizeof(*g->out));
+    g->in = calloc(params->placement->n_ranks, sizeof(*g->in));
+    status = g->out != NULL && g->in != NULL
+                 ? akin_placement_copy(params->placement, &g->placement)
+                 : AKIN_ERR_NOMEM;
     if (status != AKIN_OK) {
+        free(g->out);
+        free(g->in);
         free(g);
         return akin_error_set(err, status, "group: out of memory");
     }
@@ -47,7 +54,7 @@ akin_status_t akin_ep_group_create(const akin_ep_group_params_t *params,
     return AKIN_OK;
 }
 
-/* What prepare made. */
+/* What create, prepare and share made. */
 static void release(akin_ep_group_t *g)
 {
     for (uint32_t r = 0; g->links != NULL && r < g->placement.n_ranks; r++) {
@@ -67,6 +74,7 @@ static void release(akin_ep_group_t *g)
     free(g->loads);
     free(g->active);
     free(g->active_of_all);
+    free(g->share);
 }
 
 void akin_ep_group_destroy(akin_ep_group_t *group)
@@ -145,8 +153,6 @@ akin_status_t akin_ep_group_prepare(akin_ep_group_t *g,
         .max_pairs = (uint32_t)(n_pairs * n_ranks),
     };
     g->n_words = (step->n_experts + 63u) / 64u;
-    g->out = calloc(n_ranks, sizeof(*g->out));
-    g->in = calloc(n_ranks, sizeof(*g->in));
     g->list = calloc(n_pairs * n_ranks, sizeof(*g->list));
     g->terms = calloc(n_pairs, sizeof(*g->terms));
     g->out_buffer = akini_floats_alloc(n_pairs, step->hidden);
@@ -157,10 +163,9 @@ akin_status_t akin_ep_group_prepare(akin_ep_group_t *g,
                sizeof(*g->active));
     g->active_of_all = calloc(g->n_words, sizeof(*g->active_of_all));
     if (akin_expert_pairs_create(&pairs, &g->pairs) != AKIN_OK ||
-        !links_init(g, step) || g->out == NULL || g->in == NULL ||
-        g->list == NULL || g->terms == NULL || g->out_buffer == NULL ||
-        g->rank_of == NULL || g->loads == NULL || g->active == NULL ||
-        g->active_of_all == NULL)
+        !links_init(g, step) || g->list == NULL || g->terms == NULL ||
+        g->out_buffer == NULL || g->rank_of == NULL || g->loads == NULL ||
+        g->active == NULL || g->active_of_all == NULL)
         return akin_error_set(err, AKIN_ERR_NOMEM,
                               "expert-parallel group: out of memory for %u "
                               "rows on each of %zu ranks",
@@ -330,4 +335,9 @@ const char *akin_ep_group_error(const akin_ep_group_t *group)
 const akin_placement_t *akin_ep_group_placement(const akin_ep_group_t *group)
 {
     return &group->placement;
+}
+
+uint32_t akin_ep_group_rank(const akin_ep_group_t *group)
+{
+    return group->exchange->rank;
 }

@@ -78,6 +78,23 @@ uint32_t akin_ep_group_run(akin_ep_group_t *group, akin_team_t *team,
                            akin_status_t *status_p);
 
 /**
+ * Give every rank of the group some bytes and get theirs, outside of layers.
+ * Every rank calls it between the same two steps; needs no prepare. Not while
+ * the group runs.
+ *
+ * \param[in]  data, bytes  as many on every rank.
+ * \param[out] pieces       [n_ranks] of `bytes` each, aligned to 8, borrowed
+ *                          until the call after next; the own one is `data`.
+ * \return AKIN_OK
+ * \return AKIN_ERR_PEER, AKIN_ERR_TIMEOUT, AKIN_ERR_FORMAT, AKIN_ERR_NOMEM or
+ *         the exchange's own: the group is no more, as akin_ep_group_error()
+ *         tells.
+ */
+akin_status_t akin_ep_group_share(akin_ep_group_t *group, const void *data,
+                                  size_t bytes,
+                                  akin_ep_piece_t *pieces) AKIN_MUST_CHECK;
+
+/**
  * Give a layer another map. Every rank of the group calls it between the same
  * two steps, with the same map; no bit of any result changes.
  *
@@ -123,6 +140,9 @@ void akin_ep_group_stats(const akin_ep_group_t *group,
                          akin_ep_group_stats_t *stats_p);
 
 const akin_placement_t *akin_ep_group_placement(const akin_ep_group_t *group);
+
+/** Own place in the group. */
+uint32_t akin_ep_group_rank(const akin_ep_group_t *group);
 
 #ifdef __cplusplus
 }

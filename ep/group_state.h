@@ -13,7 +13,12 @@
 /* Vectors in a message begin at such a boundary. */
 #define AKINI_EP_ALIGN ((size_t)64)
 
-enum { AKINI_EP_ACTIVE = 1, AKINI_EP_DISPATCH, AKINI_EP_COMBINE };
+enum {
+    AKINI_EP_ACTIVE = 1,
+    AKINI_EP_DISPATCH,
+    AKINI_EP_COMBINE,
+    AKINI_EP_SHARE
+};
 
 /**
  * Head of every message. All ranks of a group run the same program on the same
@@ -22,6 +27,7 @@ enum { AKINI_EP_ACTIVE = 1, AKINI_EP_DISPATCH, AKINI_EP_COMBINE };
  * Active: head, [(n_experts + 63) / 64] u64, bit e: a row of mine chose e.
  * Dispatch: head, [n_pairs] pairs, gap, [n_rows][hidden] f32.
  * Combine: head, gap, [n_pairs][hidden] f32 in the order of the pairs.
+ * Share: head, what the caller gave.
  */
 typedef struct akini_ep_head {
     uint32_t magic;
@@ -76,6 +82,8 @@ struct akin_ep_group {
     akini_ep_link_t *links;   /* [n_ranks], the own one empty */
     akin_ep_piece_t *out;     /* [n_ranks] */
     akin_ep_piece_t *in;      /* [n_ranks] */
+    unsigned char *share;     /* head and what is shared */
+    size_t share_bytes;       /* room in it */
     akin_expert_pair_t *list; /* [max_rows * k * n_ranks] */
     uint32_t n_list;
     const float **terms; /* [max_rows * k] expert outputs in row order */

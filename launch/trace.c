@@ -16,6 +16,8 @@ static const akin_command_t verbs[] = {
      akin_trace_import_command},
     {"make", "make up requests whose routes are like a real model's",
      akin_trace_make_command},
+    {"prompts", "write prompts that a modelled job answers by a trace",
+     akin_trace_prompts_command},
     {"info", "show what a trace holds and how local its routes are",
      akin_trace_info_command},
 };

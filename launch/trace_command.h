@@ -10,6 +10,7 @@ struct argp_state;
 /* The verbs; argv[0] is the full name, "akin trace info". */
 int akin_trace_import_command(int argc, char **argv);
 int akin_trace_make_command(int argc, char **argv);
+int akin_trace_prompts_command(int argc, char **argv);
 int akin_trace_info_command(int argc, char **argv);
 
 /** A whole number from `min` to `max`, or the end of the process with a

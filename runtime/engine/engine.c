@@ -3,7 +3,8 @@
 
 #include <string.h>
 
-static const akin_engine_ops_t *const engines[] = {&akin_engine_cpu_ops};
+static const akin_engine_ops_t *const engines[] = {&akin_engine_cpu_ops,
+                                                   &akin_engine_modelled_ops};
 
 akin_status_t akin_engine_load(const char *name,
                                const akin_engine_params_t *params,
@@ -14,7 +15,8 @@ akin_status_t akin_engine_load(const char *name,
         if (strcmp(engines[i]->name, name) == 0)
             return engines[i]->load(params, engine_p, err);
     return akin_error_set(err, AKIN_ERR_INVALID,
-                          "unknown engine \"%s\": use \"cpu\"", name);
+                          "unknown engine \"%s\": use \"cpu\" or \"modelled\"",
+                          name);
 }
 
 void akin_engine_destroy(akin_engine_t *engine)

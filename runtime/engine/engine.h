@@ -5,6 +5,7 @@
 
 #include "base/error.h"
 #include "engine/model_config.h"
+#include "engine/modelled.h"
 #include "ep/group.h"
 #include "kv/block.h"
 #include "math/kernels.h"
@@ -57,6 +58,9 @@ typedef struct akin_engine_params {
     /* The rank's part of an expert-parallel group, borrowed for the engine's
      * life and used by no other engine; NULL: all experts are here. */
     akin_ep_group_t *group;
+    /* Of the "modelled" engine, which takes of the model directory only the
+     * sizes of the vocabulary; what it points to is borrowed. */
+    const akin_modelled_params_t *modelled;
 } akin_engine_params_t;
 
 typedef struct akin_engine_ops {
@@ -81,10 +85,13 @@ struct akin_engine {
 /** The engine over mapped bf16, f16 or f32 weights on CPU cores. */
 extern const akin_engine_ops_t akin_engine_cpu_ops;
 
+/** The engine without weights: modelled.h. */
+extern const akin_engine_ops_t akin_engine_modelled_ops;
+
 /**
  * Load an engine by name.
  *
- * \param[in]  name      "cpu".
+ * \param[in]  name      "cpu" or "modelled".
  * \param[in]  params    strings are not kept.
  * \param[out] engine_p  owned by the caller.
  * \param[out] err       names the file, tensor, key or setting.

@@ -36,7 +36,16 @@ typedef struct akin_job {
     const char *model_name; /* served name */
     const char *engine;
     const char *kernel;
-    int n_threads; /* 0: the cores of a rank */
+    int n_threads;              /* 0: the cores of a rank */
+    const char *modelled_model; /* of the modelled engine */
+    const char *modelled_model_origin;
+    const char *modelled_machine;
+    const char *modelled_machine_origin;
+    const char *modelled_trace; /* "": none */
+    const char *modelled_trace_origin;
+    uint32_t modelled_kv_scale;
+    const char *modelled_kv_scale_origin;
+    double modelled_slowdown;
     uint32_t n_prefill;
     uint32_t n_decode;
     uint32_t ep;                  /* ranks of a decode worker */

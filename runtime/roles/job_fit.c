@@ -3,6 +3,7 @@
 #include "roles/job_fit.h"
 
 #include "roles/job_ep.h"
+#include "roles/modelled.h"
 
 #include <math.h>
 #include <string.h>
@@ -33,7 +34,7 @@ akin_status_t akin_job_fit_check(const akin_job_t *job, akin_error_t *err)
 {
     akin_model_config_t model;
     akin_fit_t fit;
-    if (akin_model_config_read(job->model_path, &model, NULL) != AKIN_OK)
+    if (akin_job_model_read(job, &model, NULL) != AKIN_OK)
         return AKIN_OK;
     akin_status_t status = akin_job_fit_read(job, &model, &fit, err);
     if (status == AKIN_OK)

@@ -6,13 +6,31 @@ const akin_config_row_t akin_job_rows[] = {
      "Model directory: config.json, tokenizer.json and the weights."},
     {"model.name", AKIN_CONFIG_STRING, "", "", 0, 0, NULL,
      "Name that answers carry; empty: the last part of model.path."},
-    {"engine.kind", AKIN_CONFIG_CHOICE, "", "cpu", 0, 0, "cpu",
-     "Engine that runs the model steps."},
+    {"engine.kind", AKIN_CONFIG_CHOICE, "", "cpu", 0, 0, "cpu|modelled",
+     "Engine that runs the model steps. modelled: none are computed; they take "
+     "the time that they would on another machine, with a trace's experts."},
     {"engine.kernel", AKIN_CONFIG_CHOICE, "", "auto", 0, 0,
      "auto|avx512|avx2|portable",
      "Kernel path; auto takes the best one that every rank has."},
     {"engine.threads", AKIN_CONFIG_INT, "threads", "0", 0, 4096, NULL,
      "Threads of a rank's engine; 0 shares a host's cores among its ranks."},
+    {"modelled.model", AKIN_CONFIG_STRING, "", "qwen3-30b-a3b", 0, 0, NULL,
+     "Model that the modelled engine stands for: qwen3-30b-a3b, "
+     "qwen3-235b-a22b, gpt-oss-20b, gpt-oss-120b or gemma-4-26b-a4b. "
+     "model.path gives the tokenizer."},
+    {"modelled.machine", AKIN_CONFIG_STRING, "", "mi300x", 0, 0, NULL,
+     "Accelerator of every rank that it stands for: mi300x or h200; or a file "
+     "that akin bench step --json printed."},
+    {"modelled.trace", AKIN_CONFIG_STRING, "", "", 0, 0, NULL,
+     "Trace of the model; the first 8 tokens of a prompt pick a record of it. "
+     "akin trace make writes traces, akin trace prompts the prompts that pick "
+     "one record after another."},
+    {"modelled.kv_scale", AKIN_CONFIG_INT, "times", "64", 1, 65536, NULL,
+     "A token's KV has so many times fewer bytes than the model's; they are "
+     "written, moved and checked."},
+    {"modelled.slowdown", AKIN_CONFIG_FLOAT, "times", "1", 0.001, 100000, NULL,
+     "Steps take so many times longer than on the machine: for more ranks than "
+     "this one has cores for."},
     {"roles.prefill", AKIN_CONFIG_INT, "workers", "1", 1, 4096, NULL,
      "Prefill workers."},
     {"roles.decode", AKIN_CONFIG_INT, "workers", "1", 1, 4096, NULL,

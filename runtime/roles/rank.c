@@ -57,6 +57,7 @@ static void release(akini_self_t *self)
     akini_worker_peers_cleanup(&self->worker);
     akin_packer_cleanup(&self->worker.packer);
     akin_engine_destroy(self->engine);
+    akin_modelled_close(self->modelled);
     akini_rank_ep_leave(&self->ep);
     akin_tokenizer_destroy(self->tokenizer);
     akin_fit_cleanup(&self->fit);

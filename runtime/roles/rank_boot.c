@@ -86,8 +86,7 @@ static akin_status_t place_experts(akini_self_t *self)
 {
     akin_status_t status = AKIN_OK;
     if (self->place.role == AKIN_JOB_ROUTER) {
-        status = akin_model_config_read(self->job.model_path, &self->model,
-                                        &self->err);
+        status = akin_job_model_read(&self->job, &self->model, &self->err);
         if (status == AKIN_OK)
             status = akin_job_fit_read(&self->job, &self->model, &self->fit,
                                        &self->err);

@@ -47,8 +47,7 @@ static akin_status_t read_ticket(akini_self_t *self)
     self->job.record_routes = self->params->calibration != NULL;
     self->place = akin_job_place(&self->job, self->number);
     akin_log_identify((int)self->number, akin_job_role_name(self->place.role));
-    return akin_model_config_read(self->job.model_path, &self->model,
-                                  &self->err);
+    return akin_job_model_read(&self->job, &self->model, &self->err);
 }
 
 /* The net with its one peer so far. */

@@ -44,15 +44,22 @@ static uint32_t max_rows(const akini_self_t *self)
 
 akin_status_t akini_rank_load_engine(akini_self_t *self)
 {
-    const akin_engine_params_t params = {
+    akin_engine_params_t params = {
         .model_dir = self->job.model_path,
         .kernel = self->kernels->name,
         .n_threads = n_threads(self),
         .max_rows = max_rows(self),
         .group = self->ep.group,
     };
-    akin_status_t status =
-        akin_engine_load(self->job.engine, &params, &self->engine, &self->err);
+    akin_status_t status = AKIN_OK;
+    if (akin_job_is_modelled(&self->job)) {
+        status = akin_modelled_open(&self->job, &self->modelled, &self->err);
+        if (status == AKIN_OK)
+            params.modelled = akin_modelled_engine_params(self->modelled);
+    }
+    if (status == AKIN_OK)
+        status = akin_engine_load(self->job.engine, &params, &self->engine,
+                                  &self->err);
     if (status != AKIN_OK)
         return status;
     akin_engine_info_t info;

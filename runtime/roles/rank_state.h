@@ -5,6 +5,7 @@
 #include "engine/tokenizer.h"
 #include "math/kernels.h"
 #include "net/boot.h"
+#include "roles/modelled.h"
 #include "roles/paths.h"
 #include "roles/rank.h"
 #include "roles/rank_ep.h"
@@ -29,6 +30,7 @@ typedef struct akini_self {
     akini_rank_ep_t ep;
     akin_router_t *router;
     akin_engine_t *engine;
+    akin_modelled_t *modelled; /* of the engine; NULL: it computes */
     akin_kv_layout_t layout;
     akin_kv_view_t view;
     akin_net_t *net;

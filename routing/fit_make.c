@@ -239,6 +239,7 @@ static akin_status_t find_clusters(maker_t *maker)
         .n_clusters = fit->n_clusters,
         .dim = fit->dim,
         .seed = fit->seed,
+        .is_plain = maker->params->is_plain,
     };
     akin_kmeans_result_t result = {0};
     akin_status_t status =

@@ -19,6 +19,7 @@ typedef struct akin_fit_make_params {
     uint64_t seed;    /* of the pairs and the clusters; below 2^63, as a fit
                          file holds no more */
     uint32_t n_pairs; /* of requests to draw; 0: AKIN_LAYER_MASK_PAIRS */
+    bool is_plain;    /* clusters of any size, to compare with */
 } akin_fit_make_params_t;
 
 /** How a fit went. Arrays are owned by the report. Zero is an empty one. */
@@ -44,10 +45,10 @@ void akin_fit_report_cleanup(akin_fit_report_t *report);
 /**
  * Fit one variant (ALGORITHMS.md 1 to 3): `count_idf` with the IDF of the
  * calibration and the layers that the greedy search keeps, `count` with all
- * layers; balanced clusters of the signatures; per cluster the mean chance
- * that a decode token activates an expert, the overall one for a cluster
- * without requests; a decode map (akin_decode_map_make()). The same input and
- * seed give the same bits.
+ * layers; clusters of the signatures, balanced unless they are plain; per
+ * cluster the mean chance that a decode token activates an expert, the overall
+ * one for a cluster without requests; a decode map (akin_decode_map_make()).
+ * The same input and seed give the same bits.
  *
  * \param[in]  params
  * \param[out] fit     the caller's to clean up; empty on failure.

@@ -192,15 +192,16 @@ static akin_status_t run_round(rounds_t *r, akin_kmeans_result_t *result,
 {
     const akin_kmeans_params_t *params = r->params;
     uint32_t k = params->n_clusters;
+    uint32_t capacity =
+        params->is_plain ? params->n_points : (params->n_points - 1) / k + 1;
     int64_t begin = akin_clock_now_ns();
     akini_kmeans_pack(r->centroids, k, params->dim, r->packed);
     akini_kmeans_costs(r->points, params->n_points, r->packed, k, params->dim,
                        r->cost);
     result->products_s += seconds_since(begin);
     begin = akin_clock_now_ns();
-    akin_status_t status = akin_transport_solve(r->cost, params->n_points, k,
-                                                (params->n_points - 1) / k + 1,
-                                                r->cluster, &result->cost, err);
+    akin_status_t status = akin_transport_solve(
+        r->cost, params->n_points, k, capacity, r->cluster, &result->cost, err);
     result->assign_s += seconds_since(begin);
     if (status != AKIN_OK)
         return status;

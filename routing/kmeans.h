@@ -19,6 +19,7 @@ typedef struct akin_kmeans_params {
     uint32_t max_rounds;  /* 0: 50 */
     uint64_t seed;        /* of the start, when none is given */
     const float *initial; /* [n_clusters][dim] start, borrowed; NULL: drawn */
+    bool is_plain;        /* clusters of any size, to compare with */
 } akin_kmeans_params_t;
 
 /** How a fit went. */
@@ -36,9 +37,10 @@ typedef struct akin_kmeans_result {
 /**
  * Balanced spherical k-means (ALGORITHMS.md 3). A round assigns the points at
  * least sum of 1 - x . c with at most ceil(n_points / n_clusters) per cluster,
- * then moves each centroid to the mean of its points, scaled to length 1; a
- * cluster without a direction keeps its centroid. It ends when every element
- * moved by at most 1e-8 + 1e-5 |old|. Without a start it begins by k-means++.
+ * or as many as there are if it is plain, then moves each centroid to the mean
+ * of its points, scaled to length 1; a cluster without a direction keeps its
+ * centroid. It ends when every element moved by at most 1e-8 + 1e-5 |old|.
+ * Without a start it begins by k-means++.
  *
  * \param[in]  params
  * \param[in]  points     [n_points][dim] unit or zero vectors, finite.

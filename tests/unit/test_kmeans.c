@@ -95,6 +95,39 @@ static void test_planted_domains(void)
     }
 }
 
+/* Ten points about one axis and four about another: balanced, three of the ten
+ * have to go to the four; plain clusters follow the points, and cost less. */
+static void test_plain(void)
+{
+    enum { POINTS = 14, MANY = 10 };
+    float points[POINTS * DIM] = {0.0f}, centroids[2 * DIM];
+    uint32_t cluster[POINTS];
+    for (uint32_t i = 0; i < POINTS; i++) {
+        points[i * DIM + (i < MANY ? 0 : 1)] = 0.8f;
+        points[i * DIM + 2 + i % 2] = 0.6f;
+    }
+    float initial[2 * DIM];
+    memcpy(initial, points, DIM * sizeof(*initial));
+    memcpy(initial + DIM, points + (size_t)MANY * DIM, DIM * sizeof(*initial));
+    akin_kmeans_params_t params = {
+        .n_points = POINTS, .n_clusters = 2, .dim = DIM, .initial = initial};
+    akin_kmeans_result_t balanced, plain;
+    uint32_t n_first = 0;
+    CU_ASSERT_EQUAL(
+        akin_kmeans_fit(&params, points, centroids, cluster, &balanced, NULL),
+        AKIN_OK);
+    for (uint32_t i = 0; i < POINTS; i++)
+        n_first += cluster[i] == cluster[0];
+    CU_ASSERT_EQUAL(n_first, POINTS / 2);
+    params.is_plain = true;
+    CU_ASSERT_EQUAL(
+        akin_kmeans_fit(&params, points, centroids, cluster, &plain, NULL),
+        AKIN_OK);
+    CU_ASSERT(plain.cost < balanced.cost);
+    for (uint32_t i = 0; i < POINTS; i++)
+        CU_ASSERT_EQUAL(cluster[i] == cluster[0], i < MANY);
+}
+
 /*
  * Points without any order take many rounds, in which few points move at a
  * time: the centroids are those of the last assignment all the same, and no
@@ -204,12 +237,12 @@ static void test_refuses(void)
         akin_kmeans_params_t params;
         const char *text;
     } bad[] = {
-        {{3, 0, 2, 0, 0, NULL}, "0 clusters"},
-        {{3, 1025, 2, 0, 0, NULL}, "1025 clusters"},
-        {{3, 4, 2, 0, 0, NULL}, "too few"},
-        {{3, 2, 0, 0, 0, NULL}, "too few"},
-        {{4, 2, 2, 0, 0, NULL}, "element 7 of the signatures"},
-        {{3, 2, 2, 0, 0, initial}, "element 2 of the first centroids"},
+        {{3, 0, 2, 0, 0, NULL, false}, "0 clusters"},
+        {{3, 1025, 2, 0, 0, NULL, false}, "1025 clusters"},
+        {{3, 4, 2, 0, 0, NULL, false}, "too few"},
+        {{3, 2, 0, 0, 0, NULL, false}, "too few"},
+        {{4, 2, 2, 0, 0, NULL, false}, "element 7 of the signatures"},
+        {{3, 2, 2, 0, 0, initial, false}, "element 2 of the first centroids"},
     };
     for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
         akin_error_t err = {{0}};
@@ -221,9 +254,10 @@ static void test_refuses(void)
 }
 
 static const runner_test_t tests[] = {
-    {"artifact", test_artifact}, {"planted domains", test_planted_domains},
-    {"rounds", test_rounds},     {"degenerate", test_degenerate},
-    {"seed", test_seed},         {"refuses", test_refuses},
+    {"artifact", test_artifact},     {"planted domains", test_planted_domains},
+    {"plain", test_plain},           {"rounds", test_rounds},
+    {"degenerate", test_degenerate}, {"seed", test_seed},
+    {"refuses", test_refuses},
 };
 
 RUNNER_MAIN("kmeans", tests)

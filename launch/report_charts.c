@@ -6,14 +6,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { RUNS_MAX = 12 };
-
-static void none(FILE *out, const char *text)
+void akini_report_none(FILE *out, const char *text)
 {
     (void)fprintf(out, "<p class=\"none\">%s</p>\n", text);
 }
 
-static void heading(FILE *out, const char *text)
+void akini_report_heading(FILE *out, const char *text)
 {
     (void)fprintf(out, "<h2>%s</h2>\n", text);
 }
@@ -88,7 +86,7 @@ static akin_status_t distributions(FILE *out, const akin_report_input_t *input)
 {
     const int has_ttft = akin_report_count(input, AKIN_REPORT_TTFT_P50) > 0;
     const int has_tpot = akin_report_count(input, AKIN_REPORT_TPOT_P50) > 0;
-    heading(out, "How times are distributed");
+    akini_report_heading(out, "How times are distributed");
     (void)fprintf(out, "<div class=\"charts\">\n");
     akin_status_t status = distribution(
         out, input, AKIN_REPORT_TPOT_P50, "tpot",
@@ -99,10 +97,11 @@ static akin_status_t distributions(FILE *out, const akin_report_input_t *input)
             "Time to first token (TTFT): share of requests within a time");
     (void)fprintf(out, "</div>\n");
     if (!has_tpot)
-        none(out, "No file has times per output token.");
+        akini_report_none(out, "No file has times per output token.");
     if (!has_ttft)
-        none(out, "No file has times to the first token: replays model decode "
-                  "alone.");
+        akini_report_none(
+            out, "No file has times to the first token: replays model decode "
+                 "alone.");
     return status;
 }
 
@@ -143,7 +142,7 @@ static akin_status_t loads(FILE *out, const akin_report_input_t *input)
 {
     int n = 0;
     akin_status_t status = AKIN_OK;
-    heading(out, "Times against load");
+    akini_report_heading(out, "Times against load");
     (void)fprintf(out, "<div class=\"charts\">\n");
     for (int l = 0; l <= AKIN_REPORT_LOAD_IN_FLIGHT && status == AKIN_OK; l++) {
         const akin_report_load_t load = (akin_report_load_t)l;
@@ -155,9 +154,10 @@ static akin_status_t loads(FILE *out, const akin_report_input_t *input)
     }
     (void)fprintf(out, "</div>\n");
     if (n == 0)
-        none(out,
-             "No policy was run, replayed or simulated twice; give files of "
-             "several loads to see times against it.");
+        akini_report_none(
+            out,
+            "No policy was run, replayed or simulated twice; give files of "
+            "several loads to see times against it.");
     return status;
 }
 
@@ -177,9 +177,10 @@ static void add_batches(akini_report_plot_t *plot, const akin_report_case_t *c)
 
 static akin_status_t experts(FILE *out, const akin_report_input_t *input)
 {
-    heading(out, "Distinct experts of a step");
+    akini_report_heading(out, "Distinct experts of a step");
     if (akin_report_count(input, AKIN_REPORT_DISTINCT) == 0) {
-        none(out, "No file knows how many distinct experts its steps used.");
+        akini_report_none(
+            out, "No file knows how many distinct experts its steps used.");
         return AKIN_OK;
     }
     akini_report_plot_t plot = {0};
@@ -193,96 +194,12 @@ static akin_status_t experts(FILE *out, const akin_report_input_t *input)
     draw(out, &plot, "Distinct experts per step and layer, by batch size",
          "requests in a step", "distinct experts", 0);
     (void)fprintf(out, "</div>\n");
-    none(out, "A policy that puts requests with the same experts together lies "
-              "lower at the same batch size. A replay or a simulation has one "
-              "point, its mean batch.");
+    akini_report_none(
+        out, "A policy that puts requests with the same experts together lies "
+             "lower at the same batch size. A replay or a simulation has one "
+             "point, its mean batch.");
     akini_report_plot_destroy(&plot);
     return AKIN_OK;
-}
-
-static int is_decode(const json_t *worker)
-{
-    const char *role = json_string_value(json_object_get(worker, "role"));
-    return role == NULL || strcmp(role, "decode") == 0;
-}
-
-static double at_least_0(double value)
-{
-    return isfinite(value) ? fmax(value, 0.0) : 0.0;
-}
-
-/* Tokens of the decode workers, and how busy all workers were. */
-static akin_status_t run_workers(FILE *out, const akin_report_case_t *c)
-{
-    static const char *const roles[] = {"decode", "prefill"};
-    const json_t *workers = json_object_get(c->json, "workers");
-    const size_t n = json_array_size(workers);
-    char title[192];
-    size_t n_decode = 0;
-    double *tokens = calloc(n, sizeof(*tokens));
-    double *busy = calloc(n, sizeof(*busy));
-    unsigned char *colours = calloc(n, sizeof(*colours));
-    const int failed = tokens == NULL || busy == NULL || colours == NULL;
-    for (size_t i = 0; i < n && !failed; i++) {
-        const json_t *worker = json_array_get(workers, i);
-        const double idle = akin_report_number(worker, "idle_share");
-        colours[i] = is_decode(worker) ? 0 : 1;
-        busy[i] = isfinite(idle) ? at_least_0(100.0 * (1.0 - idle)) : 0.0;
-        if (is_decode(worker))
-            tokens[n_decode++] =
-                at_least_0(akin_report_number(worker, "tokens"));
-    }
-    if (!failed) {
-        (void)snprintf(title, sizeof(title), "%s: tokens of decode workers",
-                       c->label);
-        const akin_report_columns_t load = {.title = title,
-                                            .x_title = "decode worker",
-                                            .y_title = "tokens",
-                                            .values = tokens,
-                                            .n = n_decode};
-        akin_report_draw_columns(out, &load);
-        (void)snprintf(title, sizeof(title), "%s: time spent on steps",
-                       c->label);
-        const akin_report_columns_t share = {.title = title,
-                                             .x_title = "worker, in the order "
-                                                        "of ranks",
-                                             .y_title = "% of the run",
-                                             .values = busy,
-                                             .colours = colours,
-                                             .series = roles,
-                                             .n = n,
-                                             .n_series = 2};
-        akin_report_draw_columns(out, &share);
-    }
-    free(tokens);
-    free(busy);
-    free(colours);
-    return failed ? AKIN_ERR_NOMEM : AKIN_OK;
-}
-
-static akin_status_t workers(FILE *out, const akin_report_input_t *input)
-{
-    size_t n = 0;
-    akin_status_t status = AKIN_OK;
-    heading(out, "Load of the workers");
-    (void)fprintf(out, "<div class=\"charts\">\n");
-    for (size_t i = 0; i < input->n_cases && status == AKIN_OK; i++) {
-        const akin_report_case_t *c = &input->cases[i];
-        if (json_array_size(json_object_get(c->json, "workers")) == 0)
-            continue;
-        if (++n <= RUNS_MAX)
-            status = run_workers(out, c);
-    }
-    (void)fprintf(out, "</div>\n");
-    if (n == 0)
-        none(out, "No file tells workers apart; summaries of runs do.");
-    else
-        none(out, "Sums over the whole run: summaries keep no load over time, "
-                  "and no counts of experts by worker, so there is no map of "
-                  "experts and workers.");
-    if (n > RUNS_MAX)
-        none(out, "The workers of the first 12 runs are drawn.");
-    return status;
 }
 
 static akin_status_t predictions(FILE *out, const akin_report_input_t *input)
@@ -290,11 +207,12 @@ static akin_status_t predictions(FILE *out, const akin_report_input_t *input)
     static const char *const series[] = {"predicted", "observed"};
     const size_t n_all = input->n_cases;
     size_t n = 0;
-    heading(out, "The busiest rank: predicted and observed");
+    akini_report_heading(out, "The busiest rank: predicted and observed");
     if (akin_report_count(input, AKIN_REPORT_PREDICTED) == 0) {
-        none(out, "No policy of these files predicted its busiest rank; "
-                  "policies of the union family do where workers have several "
-                  "ranks.");
+        akini_report_none(
+            out, "No policy of these files predicted its busiest rank; "
+                 "policies of the union family do where workers have several "
+                 "ranks.");
         return AKIN_OK;
     }
     const char **names = calloc(n_all, sizeof(*names));
@@ -338,7 +256,7 @@ akin_status_t akini_report_charts(FILE *out, const akin_report_input_t *input)
     if (status == AKIN_OK)
         status = experts(out, input);
     if (status == AKIN_OK)
-        status = workers(out, input);
+        status = akini_report_workers(out, input);
     if (status == AKIN_OK)
         status = predictions(out, input);
     return status;

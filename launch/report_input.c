@@ -182,6 +182,20 @@ static akin_status_t read_policy(akin_report_case_t *c, size_t index,
     return AKIN_OK;
 }
 
+static akin_status_t read_watch(akin_report_case_t *c, size_t index,
+                                const char *path, akin_error_t *err)
+{
+    char why[128];
+    const akin_status_t status =
+        akin_report_watch_read(c->json, &c->watch, why, sizeof(why));
+    if (status != AKIN_ERR_FORMAT)
+        return status == AKIN_OK ? status
+                                 : akin_error_set(err, status, "out of memory");
+    return c->is_run ? akin_error_set(err, status, "%s: %s", path, why)
+                     : akin_error_set(err, status, "%s: policies[%zu].%s", path,
+                                      index, why);
+}
+
 static akin_status_t add_file(akin_report_input_t *input, size_t file,
                               akin_error_t *err)
 {
@@ -216,6 +230,8 @@ static akin_status_t add_file(akin_report_input_t *input, size_t file,
             status = read_policy(c, i, path, err);
         else
             read_run(c);
+        if (status == AKIN_OK)
+            status = read_watch(c, i, path, err);
     }
     return status;
 }
@@ -287,6 +303,8 @@ void akin_report_input_cleanup(akin_report_input_t *input)
 {
     for (size_t i = 0; input->files != NULL && i < input->n_files; i++)
         json_decref(input->files[i]);
+    for (size_t i = 0; i < input->n_cases; i++)
+        akin_report_watch_cleanup(&input->cases[i].watch);
     free(input->files);
     free(input->cases);
     *input = (akin_report_input_t){0};

@@ -4,6 +4,7 @@
 #define AKIN_LAUNCH_REPORT_INPUT_H
 
 #include "base/error.h"
+#include "launch/report_watch.h"
 
 #include <jansson.h>
 #include <stddef.h>
@@ -63,6 +64,7 @@ typedef struct akin_report_case {
     double load_value;
     double values[AKIN_REPORT_N_METRICS];      /* NaN: none */
     double half_widths[AKIN_REPORT_N_METRICS]; /* of the 95 % interval or NaN */
+    akin_report_watch_t watch;
 } akin_report_case_t;
 
 typedef struct akin_report_input {

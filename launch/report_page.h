@@ -17,6 +17,14 @@ akin_report_page(FILE *out, const akin_report_input_t *input) AKIN_MUST_CHECK;
 akin_status_t akini_report_charts(FILE *out, const akin_report_input_t *input)
     AKIN_MUST_CHECK;
 
+/** Across files: the workers' load, and the experts that they use. */
+akin_status_t akini_report_workers(FILE *out, const akin_report_input_t *input)
+    AKIN_MUST_CHECK;
+
+/** Across files: a heading; a text where there is nothing to show. */
+void akini_report_heading(FILE *out, const char *text);
+void akini_report_none(FILE *out, const char *text);
+
 /** Across files: the table of all figures, the facts of the files, and what a
  * reader must be warned of. */
 void akini_report_table(FILE *out, const akin_report_input_t *input);

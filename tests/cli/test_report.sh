@@ -103,6 +103,35 @@ accept report "$work/$(printf 'n\377.json')" "$work/b.json" \
     -o "$work/page.html"
 page 'n�: jsq'
 
+# Load over time and experts by worker, in figures that can be worked out: two
+# curves below 3 of 96 high and 5 s wide, and cells of four experts in the order
+# 2, 0, 3, 1. Shares of worker 0 are 3, 1/2, 0 and 1/2 of an even one.
+watched='"load": {"bin_s": 2, "end_s": 5, "n_workers": 9,
+   "workers": [[1, 0, 2], [3, 0, 2]]},
+ "experts": {"difference_bits": [0.25, 0.5], "layer": 1,
+   "choices": [[1, 1, 6, 0], [0, 3, 1, 0]]},'
+awk -v w="$watched" '{ print } NR == 1 { print w }' "$work/a.json" \
+    >"$work/w.json"
+accept report "$work/w.json" -o "$work/page.html"
+whole
+page 'd="M0 96.0L0 64.0L57.6 64.0L172.8 96.0L259.2 32.0H288.0V96.0z"'
+same 'workers drawn' "$(grep -c 'class="a"' "$work/page.html")" 2
+page 'The fullest has 1.25 times the mean'
+page 'The first 2 of 9 workers'
+page 'class="m5" d="M0 0h1v1h-1zM3 1h1v1h-1z"'
+page 'class="m3" d="M1 0h1v1h-1zM3 0h1v1h-1z"'
+page 'by 0.500 bits'
+page '4 experts, by the worker that uses them most'
+# Too many bins for the time, and lists of different lengths.
+sed 's/"end_s": 5/"end_s": 4/' "$work/w.json" >"$work/v.json"
+refuse 1 'v.json: load.end_s is not' report "$work/v.json" -o "$work/no.html"
+replay r0.json 8 12.5
+awk -v w="${watched/, 0, 2]]/]]}" '{ print } /"union-band/ { print w }' \
+    "$work/r0.json" >"$work/v.json"
+refuse 1 'v.json: policies[1].load.workers is not lists of one length' \
+    report "$work/v.json" -o "$work/no.html"
+[ ! -e "$work/no.html" ] || complain 'a page of a file that was refused'
+
 replay r1.json 8 12.5
 replay r2.json 16 14.5
 accept report "$work/r1.json" "$work/r2.json" -o "$work/page.html"
@@ -111,7 +140,7 @@ page '<td>14.500 ± 0.125</td>'
 page 'requests in flight per worker'
 page 'the fit may have seen them'
 page 'No file has times to the first token'
-page 'No file tells workers apart'
+page 'No file has sums of each worker'
 page 'No file knows how many distinct experts'
 # A measured time of 10 is not better than modelled ones.
 accept report "$work/r1.json" "$work/b.json" -o "$work/page.html"

@@ -25,6 +25,9 @@
  * belongs to it: what came between is in the model's time per step. */
 #define GAP_PART 4
 
+/* Late steps that are worth a word: more than this part of all. */
+#define LATE_PART 20
+
 typedef struct modelled_engine {
     akin_engine_t base;
     akin_model_config_t config;
@@ -67,7 +70,7 @@ void akin_modelled_apply(const akin_modelled_params_t *params,
 static void destroy(akin_engine_t *engine)
 {
     modelled_engine_t *e = (modelled_engine_t *)engine;
-    if (e->n_late > 0)
+    if (e->n_late > e->n_steps / LATE_PART)
         AKIN_LOG(ENGINE, WARN,
                  "%llu of %llu steps took longer than modelled: this machine "
                  "is too busy; raise modelled.slowdown above %g",

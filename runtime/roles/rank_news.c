@@ -2,6 +2,7 @@
 #include "roles/rank_news.h"
 
 #include "base/clock.h"
+#include "roles/modelled.h"
 #include "roles/rank_ep.h"
 
 #include <stdio.h>
@@ -43,6 +44,13 @@ void akini_rank_announce(const akini_rank_news_t *news)
         prefill, job->n_spare > 0 ? ", " : "", spare,
         job->n_spare > 0 ? " spare" : "", decode, news->kernel, news->n_slots,
         job->block_tokens, job->decode_policy, start_seconds(news->start_ns));
+    if (akin_job_is_modelled(job))
+        (void)fprintf(
+            stderr,
+            "akin: no model is computed: steps take %g times what "
+            "they would for %s on %s, KV has one %u-th of the bytes\n",
+            job->modelled_slowdown, job->modelled_model, job->modelled_machine,
+            job->modelled_kv_scale);
     if (job->ep == 1 && job->prefill_ep == 1)
         return;
     (void)fprintf(stderr,

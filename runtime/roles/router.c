@@ -4,6 +4,7 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "roles/job_fit.h"
+#include "roles/modelled.h"
 #include "roles/router_sink.h"
 
 #include <fcntl.h>
@@ -192,7 +193,11 @@ static akin_status_t create_summary(akin_router_t *r)
     const uint32_t n = job->n_prefill + job->n_decode;
     akin_summary_worker_t *workers = calloc(n, sizeof(*workers));
     char(*names)[32] = calloc(n, sizeof(*names));
+    char modelled[256] = "";
     akin_status_t status = AKIN_ERR_NOMEM;
+    if (akin_job_is_modelled(job))
+        (void)snprintf(modelled, sizeof(modelled), "%s on %s",
+                       job->modelled_model, job->modelled_machine);
     if (workers != NULL && names != NULL) {
         for (uint32_t i = 0; i < n; i++) {
             const int is_prefill = i < job->n_prefill;
@@ -214,6 +219,8 @@ static akin_status_t create_summary(akin_router_t *r)
             .policy = job->decode_policy,
             .policy_setting = job->decode_setting,
             .engine = job->engine,
+            .modelled = modelled[0] != '\0' ? modelled : NULL,
+            .slowdown = job->modelled_slowdown,
             .kernel = r->params.kernel,
             .ep = job->ep,
             .prefill_ep = job->prefill_ep,

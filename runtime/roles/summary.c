@@ -36,6 +36,7 @@ akin_status_t akin_summary_create(const akin_summary_params_t *params,
     summary->ep = params->ep == 0 ? 1 : params->ep;
     summary->prefill_ep =
         params->prefill_ep == 0 ? summary->ep : params->prefill_ep;
+    summary->slowdown = params->slowdown;
     summary->start_ns = params->start_ns;
     summary->end_ns = params->start_ns;
     summary->unix_s = (int64_t)time(NULL);
@@ -45,6 +46,7 @@ akin_status_t akin_summary_create(const akin_summary_params_t *params,
         !copy(&summary->policy, params->policy) ||
         !copy(&summary->policy_setting, params->policy_setting) ||
         !copy(&summary->engine, params->engine) ||
+        !copy(&summary->modelled, params->modelled) ||
         !copy(&summary->kernel, params->kernel))
         goto err_destroy;
     akin_histogram_t **histograms[] = {
@@ -96,6 +98,7 @@ void akin_summary_destroy(akin_summary_t *summary)
     free(summary->policy);
     free(summary->policy_setting);
     free(summary->engine);
+    free(summary->modelled);
     free(summary->kernel);
     free(summary);
 }

@@ -33,6 +33,8 @@ typedef struct akin_summary_params {
     const char *policy;         /* of the decode decision: "union" */
     const char *policy_setting; /* as configured: "auto" */
     const char *engine;
+    const char *modelled; /* model and machine that the engine stands for */
+    double slowdown;      /* how much slower than they */
     const char *kernel;
     uint32_t ep;                          /* ranks of a decode worker */
     uint32_t prefill_ep;                  /* of a prefill worker */

@@ -289,6 +289,9 @@ json_t *akin_summary_json(akin_summary_t *summary)
     set_text(&w, "policy", summary->policy);
     set_text(&w, "policy_setting", summary->policy_setting);
     set_text(&w, "engine", summary->engine);
+    set_text(&w, "modelled", summary->modelled);
+    if (summary->modelled != NULL)
+        set_real(&w, "slowdown", summary->slowdown);
     set_text(&w, "kernel", summary->kernel);
     set_integer(&w, "ep", summary->ep);
     set_integer(&w, "prefill_ep", summary->prefill_ep);

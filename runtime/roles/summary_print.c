@@ -95,6 +95,11 @@ static void print_routing(table_t *t, const akin_summary_t *summary)
 {
     const akin_policy_refits_t *refits = &summary->refits;
     const double age_s = akini_summary_centroid_age_s(summary);
+    if (summary->modelled != NULL) {
+        row(t);
+        cell(t, "modelled");
+        cell(t, "%s, %g times slower", summary->modelled, summary->slowdown);
+    }
     if (summary->policy != NULL) {
         int is_other = summary->policy_setting != NULL &&
                        strcmp(summary->policy_setting, summary->policy) != 0;

@@ -74,6 +74,8 @@ struct akin_summary {
     char *policy;
     char *policy_setting;
     char *engine;
+    char *modelled;
+    double slowdown;
     char *kernel;
     uint32_t ep;
     uint32_t prefill_ep;

@@ -4,16 +4,12 @@
 
 #include "base/clock.h"
 #include "launch/command.h"
-#include "routing/replay_placement.h"
-#include "routing/sim_fit.h"
 
 #include <argp.h>
 #include <errno.h>
-#include <pthread.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <unistd.h>
 
 enum {
     OPT_SET = 256,
@@ -23,16 +19,6 @@ enum {
     OPT_JSON,
     MAX_SETTINGS = 64
 };
-
-#define MAX_THREADS 256u
-
-/* The fit learns from requests far behind those of all seeds, and seeds lie far
- * from each other. */
-#define FIT_FIRST (UINT64_C(1) << 55)
-#define SEED_REQUESTS (UINT64_C(1) << 32)
-
-/* Batch that a placement is made for. */
-#define PLACEMENT_BATCH 16.0
 
 static volatile sig_atomic_t was_stopped;
 
@@ -92,9 +78,9 @@ static error_t parse_option(int key, char *arg, struct argp_state *state)
         errno = 0;
         const long n = strtol(arg, &end, 10);
         if (errno != 0 || end == arg || *end != '\0' || n < 1 ||
-            n > (long)MAX_THREADS)
+            n > (long)AKIN_SIM_MAX_THREADS)
             argp_error(state, "--threads %s: 1 to %u are possible", arg,
-                       MAX_THREADS);
+                       AKIN_SIM_MAX_THREADS);
         o->n_threads = (uint32_t)n;
         break;
     }
@@ -132,171 +118,53 @@ static akin_status_t read_config(const options_t *o, akin_config_t *config,
                                          : status;
 }
 
-/* Runs that threads take one after another. Every result has its own place, so
- * that their order does not matter. */
-typedef struct study {
-    akin_sim_job_t *job;
-    pthread_mutex_t lock; /* of all below */
-    uint32_t next;
-    uint64_t n_done; /* measured requests */
-    akin_status_t status;
-    akin_error_t err;
-    int is_shown;
-    int64_t begin_ns;
-} study_t;
-
-typedef struct run_progress {
-    study_t *study;
-    uint32_t n_done; /* of the run */
-} run_progress_t;
-
-static int note_progress(void *arg, uint32_t n_done)
+static int is_stopped(void)
 {
-    run_progress_t *run = arg;
-    study_t *study = run->study;
-    const akin_sim_job_t *job = study->job;
-    (void)pthread_mutex_lock(&study->lock);
-    const uint64_t before = study->n_done;
-    study->n_done += n_done - run->n_done;
-    run->n_done = n_done;
-    const double all =
-        (double)job->params.n_measured * job->n_cases * job->n_seeds;
-    const double done = (double)study->n_done;
-    if (study->is_shown && study->n_done > before) {
-        const double past_s = (double)(akin_clock_now_ns() - study->begin_ns) /
-                              (double)AKIN_NS_PER_S;
-        (void)fprintf(stderr, "\r%.0f of %.0f requests, %.0f s left\033[K",
-                      done, all, past_s * (all - done) / done);
-    }
-    const int has_failed = study->status != AKIN_OK;
-    (void)pthread_mutex_unlock(&study->lock);
-    return was_stopped || has_failed;
+    return was_stopped != 0;
 }
 
-static void run_one(study_t *study, uint32_t index)
-{
-    akin_sim_job_t *job = study->job;
-    const uint32_t which = index / job->n_seeds;
-    const uint32_t seed = index % job->n_seeds;
-    akin_error_t err = {{0}};
-    run_progress_t progress = {.study = study};
-    akin_sim_params_t params = job->params;
-    params.policy = job->policies[which];
-    params.fit = akin_policy_needs_fit(params.policy) ? &job->fit : NULL;
-    params.seed += seed;
-    params.first = seed * SEED_REQUESTS;
-    params.placements = job->placements;
-    params.progress = note_progress;
-    params.arg = &progress;
-    const akin_status_t status =
-        akin_sim_run(&params, &job->results[index], &err);
-    (void)pthread_mutex_lock(&study->lock);
-    if (status != AKIN_OK && study->status == AKIN_OK) {
-        study->status = status;
-        (void)akin_error_set(&study->err, status, "%s: %s", params.policy,
-                             err.text);
-    }
-    study->n_done += job->params.n_measured - progress.n_done;
-    (void)pthread_mutex_unlock(&study->lock);
-}
-
-static void *run_thread(void *arg)
-{
-    study_t *study = arg;
-    const uint32_t n = study->job->n_cases * study->job->n_seeds;
-    for (;;) {
-        (void)pthread_mutex_lock(&study->lock);
-        const uint32_t index =
-            study->status == AKIN_OK && !was_stopped ? study->next++ : n;
-        (void)pthread_mutex_unlock(&study->lock);
-        if (index >= n)
-            return NULL;
-        run_one(study, index);
-    }
-}
-
-static akin_status_t run(akin_sim_job_t *job, uint32_t n_threads,
-                         akin_error_t *err)
-{
-    study_t study = {.job = job,
-                     .status = AKIN_OK,
-                     .is_shown = isatty(STDERR_FILENO),
-                     .begin_ns = akin_clock_now_ns()};
-    pthread_t threads[MAX_THREADS];
-    uint32_t n = 0;
-    if (pthread_mutex_init(&study.lock, NULL) != 0)
-        return akin_error_set(err, AKIN_ERR_NOMEM, "out of memory");
-    /* This thread works too: with no other the study takes longer. */
-    while (n + 1 < n_threads &&
-           pthread_create(&threads[n], NULL, run_thread, &study) == 0)
-        n++;
-    (void)run_thread(&study);
-    for (uint32_t i = 0; i < n; i++)
-        (void)pthread_join(threads[i], NULL);
-    (void)pthread_mutex_destroy(&study.lock);
-    if (study.is_shown)
-        (void)fprintf(stderr, "\r\033[K");
-    job->seconds =
-        (double)(akin_clock_now_ns() - study.begin_ns) / (double)AKIN_NS_PER_S;
-    if (was_stopped)
-        return AKIN_ERR_CANCELED;
-    *err = study.err;
-    return study.status;
-}
-
-static akin_status_t prepare(akin_sim_job_t *job, akin_error_t *err)
-{
-    const akin_config_t *c = job->config;
-    const char *variant = akin_config_string(c, "fit.variant");
-    const akin_sim_fit_params_t sample = {
-        .generator = job->generator,
-        .workload = &job->workload,
-        .n_layers = job->shape.n_layers,
-        .n_experts = job->shape.n_experts,
-        .top_k = job->shape.top_k,
-        .n_requests = (uint32_t)akin_config_int(c, "fit.requests"),
-        .shares = job->params.shares,
-        .first = FIT_FIRST,
-        .max_tokens = (uint32_t)akin_config_int(c, "fit.max_tokens"),
-        .n_clusters = job->params.n_decode,
-        .variant = variant[5] == '\0' ? AKIN_FIT_COUNT : AKIN_FIT_COUNT_IDF,
-        .seed = job->params.seed,
-    };
-    const akin_replay_placement_params_t place = {
-        .name = job->placement,
-        .fit = &job->fit,
-        .n_workers = job->params.n_decode,
-        .n_layers = job->shape.n_layers,
-        .n_experts = job->shape.n_experts,
-        .n_ranks = job->params.n_ranks,
-        .n_replicas = job->n_replicas,
-        .batch = PLACEMENT_BATCH,
-    };
-    akin_status_t status = AKIN_OK;
-    if (akin_sim_job_needs_fit(job))
-        status = akin_sim_fit_make(&sample, &job->fit, err);
-    if (status == AKIN_OK && job->params.n_ranks > 1)
-        status = akin_replay_placement_create(&place, &job->placements, err);
-    return status;
-}
-
+/* Simulated events cost what the policy's decisions leave. */
 static void print_cost(const akin_sim_job_t *job)
 {
+    (void)fprintf(stderr, "%u requests with their routes: %.1f s\n",
+                  job->pool->n_entries, job->routes_s);
     for (uint32_t c = 0; c < job->n_cases; c++) {
-        double events = 0.0, decisions = 0.0, decision_ns = 0.0;
+        double events = 0.0, decisions = 0.0, decision_s = 0.0, run_s = 0.0;
         for (uint32_t s = 0; s < job->n_seeds; s++) {
-            const akin_sim_result_t *r =
-                &job->results[(size_t)c * job->n_seeds + s];
-            events += (double)r->n_events;
-            decisions += (double)r->n_decisions;
-            decision_ns += (double)r->decision_ns;
+            const size_t i = (size_t)c * job->n_seeds + s;
+            events += (double)job->results[i].n_events;
+            decisions += (double)job->results[i].n_decisions;
+            decision_s += (double)job->results[i].decision_ns / 1e9;
+            run_s += job->run_s[i];
         }
-        (void)fprintf(stderr,
-                      "%s: %.0f events, %.0f decisions of %.2f us each\n",
-                      job->policies[c], events, decisions,
-                      decisions > 0.0 ? decision_ns / decisions / 1e3 : 0.0);
+        (void)fprintf(
+            stderr,
+            "%s: %.0f events of %.2f us, %.0f decisions of %.2f us; "
+            "%.1f s\n",
+            job->policies[c], events,
+            events > 0.0 ? (run_s - decision_s) / events * 1e6 : 0.0, decisions,
+            decisions > 0.0 ? decision_s / decisions * 1e6 : 0.0, run_s);
     }
-    (void)fprintf(stderr, "all: %.1f s\n", job->seconds);
+    (void)fprintf(stderr, "all: %.1f s\n", job->routes_s + job->seconds);
+}
+
+/* Copies side by side flatter whoever puts what is alike together. */
+static void warn_of_copies(const akin_sim_job_t *job)
+{
+    double most = 0.0;
+    for (size_t i = 0; i < (size_t)job->n_cases * job->n_seeds; i++)
+        if (job->results[i].copies > most)
+            most = job->results[i].copies;
+    if (!(most > 0.0))
+        return;
+    (void)fprintf(stderr,
+                  "akin: in up to %.2g %% of the steps a request was beside a "
+                  "copy of itself, which flatters policies that look at "
+                  "experts; %s\n",
+                  100.0 * most,
+                  job->generator != NULL
+                      ? "raise routes.requests"
+                      : "the trace is short for so many at a time");
 }
 
 static int finish(akin_status_t status, const akin_sim_job_t *job,
@@ -310,6 +178,7 @@ static int finish(akin_status_t status, const akin_sim_job_t *job,
         return akin_command_fail(status, err);
     if (o->cost)
         print_cost(job);
+    warn_of_copies(job);
     return o->json ? akin_sim_print_json(job) : akin_sim_print_table(job);
 }
 
@@ -321,8 +190,9 @@ int akin_command_sim(int argc, char **argv)
         "-c SIM",
         "Compare policies on simulated prefill and decode workers of a "
         "modelled "
-        "machine: Poisson arrivals, prefill queues, transfers, continuous "
-        "batching, with every token's experts drawn. Times have the names and "
+        "machine: arrivals, prefill queues and caches, transfers, continuous "
+        "batching, workers that die, with every token's experts. Times have "
+        "the names and "
         "definitions of vLLM's benchmark. Equal files give equal bytes.",
         NULL,
         NULL,
@@ -347,9 +217,9 @@ int akin_command_sim(int argc, char **argv)
             status = akin_sim_job_init(&job, config, &err);
         job.params.clock_ns = o.cost ? akin_clock_now_ns : NULL;
         if (status == AKIN_OK)
-            status = prepare(&job, &err);
+            status = akin_sim_job_prepare(&job, o.n_threads, is_stopped, &err);
         if (status == AKIN_OK)
-            status = run(&job, o.n_threads, &err);
+            status = akin_sim_job_run(&job, o.n_threads, is_stopped, &err);
         code = finish(status, &job, &o, &err);
         status = AKIN_OK;
     }

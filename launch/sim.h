@@ -12,6 +12,9 @@
 #define AKIN_SIM_MAX_CASES 16u
 #define AKIN_SIM_MAX_SEEDS 1000u
 
+/* Runs at the same time at most. */
+#define AKIN_SIM_MAX_THREADS 256u
+
 /** The keys of a simulation file. */
 extern const akin_config_row_t akin_sim_rows[];
 extern const size_t akin_sim_n_rows;
@@ -22,8 +25,9 @@ typedef struct akin_sim_job {
     const akin_config_t *config;
     akin_model_shape_t shape;
     akin_machine_t machine;
-    akin_route_workload_t workload;
-    akin_route_generator_t *generator;
+    akin_route_workload_t workload;    /* of a trace its name alone */
+    akin_route_generator_t *generator; /* NULL: the requests are a trace's */
+    akin_route_pool_t *pool;
     char *names; /* of the policies */
     const char *policies[AKIN_SIM_MAX_CASES];
     uint32_t n_cases;
@@ -32,12 +36,15 @@ typedef struct akin_sim_job {
     double shares[AKIN_ROUTE_MAX_DOMAINS];
     double later_shares[AKIN_ROUTE_MAX_DOMAINS];
     const char *placement;    /* of workers of several ranks */
-    akin_sim_params_t params; /* policy, first and seed are each run's */
+    akin_sim_params_t params; /* policy, seed and watch are each run's */
+    akin_sim_fault_t *faults; /* those of given times */
     akin_fit_t fit;
     akin_placement_t *placements;
-    akin_sim_result_t *results; /* [n_cases][n_seeds] */
-    double fit_s;
-    double seconds; /* of all runs */
+    akin_sim_result_t *results;  /* [n_cases][n_seeds] */
+    double *run_s;               /* [n_cases][n_seeds] seconds they took */
+    akin_load_watch_t **watches; /* [n_cases] of the first seed's runs */
+    double routes_s;             /* that the pool took */
+    double seconds;              /* of all runs */
 } akin_sim_job_t;
 
 /** Values of the config; policies are checked.
@@ -50,6 +57,37 @@ void akin_sim_job_cleanup(akin_sim_job_t *job);
 
 /** Is there a policy or a placement that needs a fit? */
 bool akin_sim_job_needs_fit(const akin_sim_job_t *job);
+
+/** Set params.faults of the config.
+ * \return AKIN_OK, AKIN_ERR_INVALID, AKIN_ERR_NOMEM */
+akin_status_t akin_sim_job_take_faults(akin_sim_job_t *job,
+                                       akin_error_t *err) AKIN_MUST_CHECK;
+
+/**
+ * Make the requests, and the fit and the placements if any are needed, of
+ * other requests.
+ *
+ * \param[in] stop  is asked now and then; non-zero: stop.
+ * \return AKIN_OK, AKIN_ERR_CANCELED, others as those of their makers.
+ */
+akin_status_t akin_sim_job_prepare(akin_sim_job_t *job, uint32_t n_threads,
+                                   int (*stop)(void),
+                                   akin_error_t *err) AKIN_MUST_CHECK;
+
+/**
+ * Run all cases and seeds.
+ *
+ * \param[in] n_threads  runs at the same time; the results are the same.
+ * \param[in] stop       as above.
+ * \return AKIN_OK, AKIN_ERR_CANCELED, as akin_sim_run().
+ */
+akin_status_t akin_sim_job_run(akin_sim_job_t *job, uint32_t n_threads,
+                               int (*stop)(void),
+                               akin_error_t *err) AKIN_MUST_CHECK;
+
+/** How requests come, for people: "60 requests/s".
+ * \param[out] text  [size] */
+void akin_sim_arrivals_text(const akin_sim_job_t *job, char *text, size_t size);
 
 /** A figure of a result, by its name in JSON. */
 typedef struct akin_sim_figure {

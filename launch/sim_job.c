@@ -5,6 +5,7 @@
 #include "base/nearest.h"
 #include "routing/replay_placement.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -45,8 +46,13 @@ static akin_status_t find_machine(akin_sim_job_t *job, akin_error_t *err)
 static akin_status_t make_generator(akin_sim_job_t *job, akin_error_t *err)
 {
     const akin_config_t *c = job->config;
+    const char *trace = akin_config_string(c, "routes.trace");
     const char *name = akin_config_string(c, "workload.kind");
     const akin_route_workload_t *workload = akin_route_workload_find(name);
+    if (trace[0] != '\0') {
+        job->workload.name = trace;
+        return AKIN_OK;
+    }
     if (workload == NULL)
         return akin_error_set(err, AKIN_ERR_INVALID,
                               "workload.kind: there is no \"%s\"; task and "
@@ -119,6 +125,9 @@ static akin_status_t parse_shares(const akin_sim_job_t *job, const char *key,
     uint32_t n = 0;
     if (at[0] == '\0')
         return AKIN_OK;
+    if (job->generator == NULL)
+        return akin_error_set(err, AKIN_ERR_INVALID,
+                              "%s: the mix is that of routes.trace", key);
     for (; n < job->workload.n_domains; n++) {
         char *end;
         shares[n] = strtod(at, &end);
@@ -143,8 +152,6 @@ static void set_params(akin_sim_job_t *job)
 {
     const akin_config_t *c = job->config;
     job->params = (akin_sim_params_t){
-        .generator = job->generator,
-        .workload = &job->workload,
         .cost = {&job->shape, &job->machine},
         .tau = akin_config_float(c, "routing.tau"),
         .pull = akin_config_float(c, "routing.pull"),
@@ -152,17 +159,53 @@ static void set_params(akin_sim_job_t *job)
         .n_decode = count_of(job, "roles.decode"),
         .n_ranks = count_of(job, "roles.ep"),
         .chunk_tokens = count_of(job, "prefill.chunk_tokens"),
+        .cache_tokens = (uint64_t)akin_config_int(c, "prefill.cache_tokens"),
+        .prefill_router = akin_config_string(c, "routing.prefill")[0] == 'p'
+                              ? AKIN_SIM_PREFIX_HASH
+                              : AKIN_SIM_LEAST_LOADED,
         .max_batch = count_of(job, "decode.max_batch"),
         .kv_tokens = (uint64_t)akin_config_int(c, "decode.kv_tokens"),
-        .signature_tokens = count_of(job, "routing.signature_tokens"),
         .rate = akin_config_float(c, "requests.rate"),
+        .in_flight = count_of(job, "requests.in_flight"),
         .n_warmup = count_of(job, "requests.warmup"),
         .n_measured = count_of(job, "requests.measured"),
+        .n_total = (uint64_t)akin_config_int(c, "requests.total"),
         .seed = (uint64_t)akin_config_int(c, "seed"),
     };
+    if (job->params.in_flight > 0)
+        job->params.arrivals = AKIN_SIM_CLOSED;
+    else if (akin_config_string(c, "requests.arrivals")[0] == 't')
+        job->params.arrivals = AKIN_SIM_TRACE;
     job->n_seeds = count_of(job, "seeds");
     job->n_replicas = count_of(job, "ep.replicas");
     job->placement = akin_config_string(c, "ep.placement");
+}
+
+static akin_status_t check_arrivals(const akin_sim_job_t *job,
+                                    akin_error_t *err)
+{
+    const akin_sim_params_t *p = &job->params;
+    const uint64_t n = (uint64_t)p->n_warmup + p->n_measured;
+    if (p->arrivals == AKIN_SIM_TRACE && job->generator != NULL)
+        return akin_error_set(err, AKIN_ERR_INVALID,
+                              "requests.arrivals: \"trace\" needs a trace: "
+                              "name one in routes.trace");
+    if (p->arrivals == AKIN_SIM_POISSON && !(p->rate > 0.0))
+        return akin_error_set(err, AKIN_ERR_INVALID,
+                              "requests.rate: set it, or requests.in_flight, "
+                              "or requests.arrivals to \"trace\"");
+    if (p->arrivals != AKIN_SIM_POISSON && p->rate > 0.0)
+        return akin_error_set(
+            err, AKIN_ERR_INVALID, "requests.rate: not together with %s",
+            p->arrivals == AKIN_SIM_CLOSED ? "requests.in_flight"
+                                           : "requests.arrivals = \"trace\"");
+    if (p->n_total > 0 && n > p->n_total)
+        return akin_error_set(err, AKIN_ERR_INVALID,
+                              "requests.total: %llu are fewer than the %llu "
+                              "of requests.warmup and requests.measured",
+                              (unsigned long long)p->n_total,
+                              (unsigned long long)n);
+    return AKIN_OK;
 }
 
 static akin_status_t check(const akin_sim_job_t *job, akin_error_t *err)
@@ -173,11 +216,11 @@ static akin_status_t check(const akin_sim_job_t *job, akin_error_t *err)
         .n_ranks = job->params.n_ranks,
         .n_replicas = job->n_replicas,
     };
-    if (job->params.n_ranks > 1) {
-        const akin_status_t status = akin_placement_check_sizes(&sizes, err);
-        if (status != AKIN_OK)
-            return status;
-    }
+    akin_status_t status = check_arrivals(job, err);
+    if (status == AKIN_OK && job->params.n_ranks > 1)
+        status = akin_placement_check_sizes(&sizes, err);
+    if (status != AKIN_OK)
+        return status;
     if (akin_sim_job_needs_fit(job) &&
         count_of(job, "fit.requests") < job->params.n_decode)
         return akin_error_set(err, AKIN_ERR_INVALID,
@@ -202,20 +245,39 @@ akin_status_t akin_sim_job_init(akin_sim_job_t *job,
     if (status != AKIN_OK)
         return status;
     set_params(job);
+    for (uint32_t d = 0; d < job->workload.n_domains; d++)
+        job->shares[d] = job->workload.domains[d].share;
+    if (job->generator != NULL)
+        job->params.shares = job->shares;
     status = parse_shares(job, "workload.shares", job->shares,
                           &job->params.shares, err);
     if (status == AKIN_OK)
         status = parse_shares(job, "workload.later_shares", job->later_shares,
                               &job->params.later_shares, err);
     if (status == AKIN_OK)
+        status = akin_sim_job_take_faults(job, err);
+    if (status == AKIN_OK)
         status = check(job, err);
     if (status != AKIN_OK)
         return status;
-    job->results =
-        calloc((size_t)job->n_cases * job->n_seeds, sizeof(*job->results));
-    return job->results != NULL
+    const size_t n_runs = (size_t)job->n_cases * job->n_seeds;
+    job->results = calloc(n_runs, sizeof(*job->results));
+    job->run_s = calloc(n_runs, sizeof(*job->run_s));
+    job->watches = calloc(job->n_cases, sizeof(*job->watches));
+    return job->results != NULL && job->run_s != NULL && job->watches != NULL
                ? AKIN_OK
                : akin_error_set(err, AKIN_ERR_NOMEM, "out of memory");
+}
+
+void akin_sim_arrivals_text(const akin_sim_job_t *job, char *text, size_t size)
+{
+    const akin_sim_params_t *p = &job->params;
+    if (p->arrivals == AKIN_SIM_CLOSED)
+        (void)snprintf(text, size, "%u requests in flight", p->in_flight);
+    else if (p->arrivals == AKIN_SIM_TRACE)
+        (void)snprintf(text, size, "arrivals of the trace");
+    else
+        (void)snprintf(text, size, "%g requests/s", p->rate);
 }
 
 void akin_sim_job_cleanup(akin_sim_job_t *job)
@@ -223,6 +285,12 @@ void akin_sim_job_cleanup(akin_sim_job_t *job)
     akin_replay_placement_destroy(job->placements, job->params.n_decode);
     akin_fit_cleanup(&job->fit);
     akin_route_generator_destroy(job->generator);
+    akin_route_pool_destroy(job->pool);
+    for (uint32_t c = 0; job->watches != NULL && c < job->n_cases; c++)
+        akin_load_watch_destroy(job->watches[c]);
+    free(job->watches);
+    free(job->run_s);
+    free(job->faults);
     free(job->results);
     free(job->names);
 }

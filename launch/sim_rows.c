@@ -21,14 +21,39 @@ const akin_config_row_t akin_sim_rows[] = {
     {"workload.output_spread", AKIN_CONFIG_FLOAT, "", "0", 0, 3, NULL,
      "The same of outputs; 0: all have the mean length, as benchmarks that "
      "ignore the end of a text."},
+    {"workload.shared_prefix_tokens", AKIN_CONFIG_INT, "tokens", "0", 0, 32766,
+     NULL,
+     "Tokens that all prompts of a domain begin with, as a system prompt, "
+     "before their own."},
     {"workload.shares", AKIN_CONFIG_STRING, "", "", 0, 0, NULL,
      "Shares of the domains, with commas, as \"0.5,0.5,0,0\"; empty: those of "
      "workload.kind. The fit learns from these."},
     {"workload.later_shares", AKIN_CONFIG_STRING, "", "", 0, 0, NULL,
      "Shares that the mix goes to evenly in the second third of the measured "
      "requests; empty: it stays."},
-    {"requests.rate", AKIN_CONFIG_FLOAT, "requests per second", NULL, 1e-4, 1e6,
-     NULL, "Arrivals per second; they are Poisson."},
+    {"routes.requests", AKIN_CONFIG_INT, "requests", "2048", 1, 1000000, NULL,
+     "Different requests at most; runs of more have them again and again. Each "
+     "takes layers x top-k bytes per output token."},
+    {"routes.trace", AKIN_CONFIG_STRING, "", "", 0, 0, NULL,
+     "Index of a trace whose requests, lengths and domains are used in place "
+     "of generated ones."},
+    {"routes.prompt_tokens", AKIN_CONFIG_INT, "tokens", "0", 0, 32767, NULL,
+     "First rows that stand in for the prompt of requests of the trace that "
+     "know none; 0: there may be none."},
+    {"routes.memory", AKIN_CONFIG_SIZE, "", "2GiB", 1, 1e15, NULL,
+     "Memory that the requests may take."},
+    {"requests.rate", AKIN_CONFIG_FLOAT, "requests per second", "0", 0, 1e6,
+     NULL, "Arrivals per second, where they are Poisson."},
+    {"requests.in_flight", AKIN_CONFIG_INT, "requests", "0", 0,
+     AKIN_SIM_MAX_INSIDE, NULL,
+     "Requests inside at any time: the end of one admits the next, as in a "
+     "batch job. 0: they come by themselves."},
+    {"requests.arrivals", AKIN_CONFIG_CHOICE, "", "poisson", 0, 0,
+     "poisson|trace", "Whether they come by chance or as in routes.trace."},
+    {"requests.total", AKIN_CONFIG_INT, "requests", "0", 0, 1e9, NULL,
+     "Requests of a run, which ends when all have; those after "
+     "requests.measured are the tail, which is not measured. 0: they come "
+     "until the last measured one has ended."},
     {"requests.warmup", AKIN_CONFIG_INT, "requests", "500", 0, 1e8, NULL,
      "First requests, which are not measured."},
     {"requests.measured", AKIN_CONFIG_INT, "requests", "2000", 1, 1e8, NULL,
@@ -47,6 +72,8 @@ const akin_config_row_t akin_sim_rows[] = {
      "Slots of every layer for second copies of experts."},
     {"prefill.chunk_tokens", AKIN_CONFIG_INT, "tokens", "8192", 1, 65536, NULL,
      "Most tokens of a prompt in one prefill step."},
+    {"prefill.cache_tokens", AKIN_CONFIG_INT, "tokens", "0", 0, 1e12, NULL,
+     "Tokens of prompts that a prefill worker keeps; 0: none."},
     {"decode.max_batch", AKIN_CONFIG_INT, "requests", "256", 1, 65536, NULL,
      "Most requests of a decode worker at a time."},
     {"decode.kv_tokens", AKIN_CONFIG_INT, "tokens", "0", 0, 1e12, NULL,
@@ -55,6 +82,8 @@ const akin_config_row_t akin_sim_rows[] = {
     {"routing.policies", AKIN_CONFIG_STRING, "",
      "rr,random,jsq,p2c,eldr-static,eldr,union,union-band", 0, 0, NULL,
      "Policies to compare, with commas; changes are against the first."},
+    {"routing.prefill", AKIN_CONFIG_CHOICE, "", "prefix-hash", 0, 0,
+     "prefix-hash|least-loaded", "How prompts are given to prefill workers."},
     {"routing.tau", AKIN_CONFIG_FLOAT, "", "0.1", 0, 2, NULL,
      "Width of the locality band, in cosine."},
     {"routing.pull", AKIN_CONFIG_FLOAT, "", "0.16", 0, 100, NULL,
@@ -68,6 +97,16 @@ const akin_config_row_t akin_sim_rows[] = {
      "Tokens of a prompt and of an output that it counts; 0: all."},
     {"fit.variant", AKIN_CONFIG_CHOICE, "", "count_idf", 0, 0,
      "count|count_idf", "Signatures of plain or of weighted counts."},
+    {"faults.at", AKIN_CONFIG_STRING, "", "", 0, 0, NULL,
+     "Workers that die, as \"decode:3:60, prefill:0:90.5\": role, number from "
+     "0, seconds."},
+    {"faults.mtbf", AKIN_CONFIG_TIME, "", "0s", 0, 9e18, NULL,
+     "Mean time until a worker dies by chance, each on its own; 0: none "
+     "does."},
+    {"faults.down", AKIN_CONFIG_TIME, "", "0s", 0, 9e18, NULL,
+     "Time until it is back, empty; 0: it never is."},
+    {"faults.detect", AKIN_CONFIG_TIME, "", "2s", 0, 9e18, NULL,
+     "Time until the router knows that it is dead."},
     {"seeds", AKIN_CONFIG_INT, "runs", "3", 1, AKIN_SIM_MAX_SEEDS, NULL,
      "Runs of every policy, with other requests and arrivals each."},
     {"seed", AKIN_CONFIG_INT, "", "1", 0, 1e9, NULL, "Of the first run."},

@@ -4,23 +4,58 @@
 #define AKIN_ROUTING_SIM_H
 
 #include "routing/cost_model.h"
+#include "routing/load_watch.h"
 #include "routing/policy.h"
-#include "routing/route_generator.h"
+#include "routing/route_pool.h"
 
 #ifdef __cplusplus
 extern "C" {
 #endif
 
 /** Requests inside a simulation at most: beyond, it cannot keep up. */
-#define AKIN_SIM_MAX_INSIDE 262144u
+#define AKIN_SIM_MAX_INSIDE 524288u
 
 /** Thirds of the measured requests. */
 #define AKIN_SIM_PHASES 3u
 
-/** The i-th request of a run is the generator's first + i. */
+/** When requests come. */
+typedef enum akin_sim_arrivals {
+    AKIN_SIM_POISSON,
+    AKIN_SIM_CLOSED, /* the end of one admits the next, as a batch job does */
+    AKIN_SIM_TRACE   /* as the pool's requests did, from the first on again
+                        after the last */
+} akin_sim_arrivals_t;
+
+/** Which prefill worker a request goes to. */
+typedef enum akin_sim_prefill_router {
+    AKIN_SIM_PREFIX_HASH, /* by what its prompt begins with */
+    AKIN_SIM_LEAST_LOADED /* in tokens */
+} akin_sim_prefill_router_t;
+
+/** A worker that dies. */
+typedef struct akin_sim_fault {
+    double at_s;
+    bool is_decode;
+    uint32_t worker; /* of its role */
+} akin_sim_fault_t;
+
+/** How workers die. Times are seconds. */
+typedef struct akin_sim_faults {
+    const akin_sim_fault_t *at; /* [n_at] */
+    uint32_t n_at;
+    double mtbf_s;   /* of every worker, exponential; 0: none dies by chance */
+    double down_s;   /* until it is back, empty; 0: it never is */
+    double detect_s; /* until the router knows */
+} akin_sim_faults_t;
+
+/**
+ * The i-th request of a domain is the next one of the pool in an order that the
+ * seed gives, from the first on again after the last; of a trace's arrivals,
+ * the i-th is the i-th of the pool by time.
+ */
 typedef struct akin_sim_params {
-    const akin_route_generator_t *generator; /* of the cost's model */
-    const akin_route_workload_t *workload;   /* of the generator */
+    const akin_route_pool_t *pool; /* of the cost's model; with counts if the
+                                      policy looks at them */
     akin_cost_model_t cost;
     const char *policy;
     const akin_fit_t *fit; /* or NULL */
@@ -30,21 +65,28 @@ typedef struct akin_sim_params {
                                            ranks; NULL: one rank each */
     uint32_t n_prefill;
     uint32_t n_decode;
-    uint32_t n_ranks;      /* of every worker, prefill too; 0: 1 */
+    uint32_t n_ranks; /* of every worker, prefill too; 0: 1 */
+    akin_sim_prefill_router_t prefill_router;
     uint32_t chunk_tokens; /* of a prefill step; 0: prompts are not cut */
+    uint64_t cache_tokens; /* of prompts that a prefill worker keeps; 0: none */
     uint32_t max_batch;    /* most requests of a decode worker; 0: no limit */
     uint64_t kv_tokens;    /* that a decode worker holds; 0: no limit */
-    uint32_t signature_tokens;  /* of a prompt that are counted; 0: all */
+    akin_sim_arrivals_t arrivals;
     double rate;                /* requests per second, Poisson */
-    const double *shares;       /* [n_domains] of the domains; NULL: the
-                                   workload's */
+    uint32_t in_flight;         /* requests inside, closed */
+    const double *shares;       /* [n_domains] of the pool's domains; NULL:
+                                   those of its requests. Not of a trace's
+                                   arrivals, nor are the next ones */
     const double *later_shares; /* the same from two thirds of the measured
                                    requests on; over the second third the mix
                                    goes there evenly. NULL: it stays */
     uint32_t n_warmup;          /* requests before those that are measured */
     uint32_t n_measured;
-    uint64_t first;            /* number of the first request */
-    uint64_t seed;             /* of the arrivals and the policy */
+    uint64_t n_total; /* requests of the run, which ends when all have; 0: they
+                         come until the last measured one has ended */
+    akin_sim_faults_t faults;
+    uint64_t seed; /* of the requests, the arrivals, faults and the policy */
+    akin_load_watch_t *watch;  /* of the decode workers; or NULL */
     int64_t (*clock_ns)(void); /* to time decisions with; NULL: none is */
     /** Called now and then with the measured requests that have ended; may be
      * NULL. Non-zero: stop. */
@@ -70,7 +112,8 @@ typedef struct akin_sim_phase {
  * ttft is arrival to first token, which the prefill worker sends; tpot is first
  * to last token over the tokens after the first; itl is every gap between two
  * tokens, to within 0.1 %. The window is the time from the first to the last
- * arrival of a measured request.
+ * arrival of a measured request; of a run with an end, to the end of the last
+ * measured one.
  */
 typedef struct akin_sim_result {
     akin_sim_spread_t ttft_s;
@@ -83,6 +126,11 @@ typedef struct akin_sim_result {
     double busiest;  /* of the busiest rank, likewise */
     double batch;    /* requests per step, likewise */
     double inside;   /* requests in the system, mean over the window */
+    double copies;   /* part of these steps in which a request was beside a
+                        copy of itself, which flatters policies that look at
+                        experts: the pool is too small */
+    double cached;   /* part of the prompt tokens that a prefill worker had in
+                        its cache, of the measured requests */
     double window_s;
     uint64_t n_steps; /* in the window */
     akin_sim_phase_t phases[AKIN_SIM_PHASES];
@@ -93,24 +141,37 @@ typedef struct akin_sim_result {
     uint64_t n_events;
     uint64_t n_decisions;
     int64_t decision_ns; /* all of them, as far as they are timed */
+    /* Of workers that died. Counts as doubles, as all other figures. */
+    double deaths;
+    double rerun;              /* times that a request began again */
+    double reprefilled_tokens; /* that these had prefilled anew */
 } akin_sim_result_t;
 
+/** Does a policy look at what prompts chose? Unknown ones may. */
+bool akin_sim_needs_counts(const char *policy);
+
 /**
- * Requests come, wait for the prefill worker that has least, are prefilled one
- * after another, decided on, moved over the NICs of sender and receiver, join
- * the next step of their worker and take a token per step. Every token's
- * experts are drawn, so that a step's distinct experts are counted, not
- * expected. A request whose KV or place no worker has room for waits, in its
- * order. Arrivals go on until the last measured request has ended. Equal
- * parameters give equal results.
+ * Requests come, wait in the router while 16 per prefill worker are ahead, are
+ * prefilled one after another but for what is cached, decided on, moved over
+ * the NICs of sender and receiver, join the next step of their worker and take
+ * a token per step. A step's distinct experts are counted, not expected. A
+ * request whose KV or place no worker has room for waits, in its order.
+ *
+ * What a decode worker had when it died begins again, prompt and tokens so far
+ * being prefilled elsewhere, before requests that have not begun; so does what
+ * waits at a prefill worker that died. Until the router knows, it sends more
+ * there.
+ *
+ * Equal parameters give equal results.
  *
  * \param[in]  params
  * \param[out] result_p
  * \param[out] err  names what is wrong.
  * \return AKIN_OK
  * \return AKIN_ERR_INVALID: a size of 0, a request larger than a worker's KV,
- *         a load that the workers cannot keep up with, the errors of
- *         akin_policy_create().
+ *         a load that the workers cannot keep up with, all workers of a role
+ *         dead, a pool of another shape, without counts or without arrivals
+ *         where they are needed, the errors of akin_policy_create().
  * \return AKIN_ERR_CANCELED: progress() stopped it.
  * \return AKIN_ERR_NOMEM
  */

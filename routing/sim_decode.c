@@ -2,6 +2,7 @@
 #include "routing/sim_decode.h"
 
 #include "ep/placement_choice.h"
+#include "routing/worker_cost.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -10,16 +11,27 @@ akin_status_t akini_sim_decode_init(akini_sim_decode_t *decode,
                                     const akin_sim_params_t *params,
                                     akini_sim_requests_t *requests)
 {
-    const uint32_t n_experts = params->cost.shape->n_experts;
-    *decode = (akini_sim_decode_t){.params = params, .requests = requests};
-    decode->workers = calloc(params->n_decode, sizeof(*decode->workers));
-    decode->eligible = calloc(params->n_decode, sizeof(*decode->eligible));
-    decode->active = calloc((n_experts + 63) / 64, sizeof(*decode->active));
-    decode->rank_of = calloc(n_experts, sizeof(*decode->rank_of));
-    return decode->workers != NULL && decode->eligible != NULL &&
-                   decode->active != NULL && decode->rank_of != NULL
-               ? AKIN_OK
-               : AKIN_ERR_NOMEM;
+    const uint32_t n = params->n_decode;
+    *decode = (akini_sim_decode_t){
+        .params = params,
+        .requests = requests,
+        .workers = calloc(n, sizeof(*decode->workers)),
+        .n_assigned = calloc(n, sizeof(*decode->n_assigned)),
+        .kv_tokens = calloc(n, sizeof(*decode->kv_tokens)),
+        .alive = calloc(n, sizeof(*decode->alive)),
+        .open = calloc(n, sizeof(*decode->open)),
+        .eligible = calloc(n, sizeof(*decode->eligible)),
+        .seen = calloc(params->pool->n_entries, sizeof(*decode->seen)),
+        .rank_of = calloc(params->pool->n_experts, sizeof(*decode->rank_of)),
+    };
+    if (decode->workers == NULL || decode->n_assigned == NULL ||
+        decode->kv_tokens == NULL || decode->alive == NULL ||
+        decode->open == NULL || decode->eligible == NULL ||
+        decode->seen == NULL || decode->rank_of == NULL)
+        return AKIN_ERR_NOMEM;
+    for (uint32_t w = 0; w < n; w++)
+        akini_sim_decode_allow(decode, w, true);
+    return akini_sim_marks_init(&decode->marks, params->pool);
 }
 
 void akini_sim_decode_cleanup(akini_sim_decode_t *decode)
@@ -27,25 +39,63 @@ void akini_sim_decode_cleanup(akini_sim_decode_t *decode)
     for (uint32_t w = 0;
          decode->workers != NULL && w < decode->params->n_decode; w++)
         free(decode->workers[w].members);
+    akini_sim_marks_cleanup(&decode->marks);
     free(decode->workers);
+    free(decode->n_assigned);
+    free(decode->kv_tokens);
+    free(decode->alive);
+    free(decode->open);
     free(decode->eligible);
-    free(decode->active);
+    free(decode->seen);
     free(decode->rank_of);
 }
 
-int akini_sim_decode_find_room(akini_sim_decode_t *decode, uint64_t tokens)
+static void find_open(akini_sim_decode_t *decode, uint32_t w)
 {
-    const akin_sim_params_t *params = decode->params;
-    int has_room = 0;
-    for (uint32_t w = 0; w < params->n_decode; w++) {
-        const akini_sim_worker_t *worker = &decode->workers[w];
-        decode->eligible[w] = (params->max_batch == 0 ||
-                               worker->n_assigned < params->max_batch) &&
-                              (params->kv_tokens == 0 ||
-                               worker->kv_tokens + tokens <= params->kv_tokens);
+    const uint32_t most = decode->params->max_batch;
+    const uint8_t is_open =
+        decode->alive[w] != 0 && (most == 0 || decode->n_assigned[w] < most);
+    decode->n_open += (uint32_t)is_open - decode->open[w];
+    decode->open[w] = is_open;
+}
+
+const uint8_t *akini_sim_decode_find_room(akini_sim_decode_t *decode,
+                                          uint64_t tokens)
+{
+    const uint32_t n = decode->params->n_decode;
+    const uint64_t limit = decode->params->kv_tokens;
+    uint8_t has_room = 0;
+    if (limit == 0)
+        return decode->n_open > 0 ? decode->open : NULL;
+    for (uint32_t w = 0; w < n; w++) {
+        const uint8_t fits = decode->kv_tokens[w] + tokens <= limit;
+        decode->eligible[w] = decode->open[w] & fits;
         has_room |= decode->eligible[w];
     }
-    return has_room;
+    return has_room != 0 ? decode->eligible : NULL;
+}
+
+void akini_sim_decode_assign(akini_sim_decode_t *decode, uint32_t w,
+                             uint64_t tokens)
+{
+    decode->n_assigned[w]++;
+    decode->kv_tokens[w] += tokens;
+    find_open(decode, w);
+}
+
+void akini_sim_decode_release(akini_sim_decode_t *decode, uint32_t w,
+                              uint64_t tokens)
+{
+    decode->n_assigned[w]--;
+    decode->kv_tokens[w] -= tokens;
+    find_open(decode, w);
+}
+
+void akini_sim_decode_allow(akini_sim_decode_t *decode, uint32_t w,
+                            bool is_allowed)
+{
+    decode->alive[w] = is_allowed;
+    find_open(decode, w);
 }
 
 akin_status_t akini_sim_decode_join(akini_sim_decode_t *decode, uint32_t w,
@@ -67,85 +117,94 @@ akin_status_t akini_sim_decode_join(akini_sim_decode_t *decode, uint32_t w,
     return AKIN_OK;
 }
 
-/* The token of a request in a layer. */
-static void draw(akini_sim_decode_t *decode, akini_sim_request_t *request,
-                 uint32_t layer)
+/* Is a request of the step a copy of another one? */
+static bool find_copies(akini_sim_decode_t *decode,
+                        const akini_sim_worker_t *worker)
 {
-    const akin_model_shape_t *shape = decode->params->cost.shape;
-    uint16_t experts[AKIN_ROUTE_MAX_TOP_K];
-    uint16_t *counts = request->counts + (size_t)layer * shape->n_experts;
-    akin_route_draw(decode->params->generator, &request->route, request->urn,
-                    request->route.n_prompt + request->n_done - 1, layer,
-                    experts);
-    for (uint32_t i = 0; i < shape->top_k; i++) {
-        decode->active[experts[i] / 64] |= UINT64_C(1) << experts[i] % 64;
-        counts[experts[i]]++;
+    bool has_copies = false;
+    if (decode->requests->n_twice == 0)
+        return false;
+    if (++decode->n_steps == 0) {
+        memset(decode->seen, 0,
+               decode->params->pool->n_entries * sizeof(*decode->seen));
+        decode->n_steps = 1;
     }
+    for (uint32_t i = 0; i < worker->n_running; i++) {
+        const uint32_t slot = worker->members[i];
+        uint32_t *seen = &decode->seen[decode->requests->slots[slot].entry];
+        has_copies |= *seen == decode->n_steps;
+        *seen = decode->n_steps;
+    }
+    return has_copies;
 }
 
-static void activate(akini_sim_decode_t *decode, uint32_t w)
+/* Marks the experts; gives the tokens of context. */
+static uint64_t mark(akini_sim_decode_t *decode,
+                     const akini_sim_worker_t *worker)
 {
-    const akin_sim_params_t *params = decode->params;
-    const akin_model_shape_t *shape = params->cost.shape;
-    const uint32_t n_words = (shape->n_experts + 63) / 64;
-    akini_sim_worker_t *worker = &decode->workers[w];
+    const akin_route_pool_t *pool = decode->params->pool;
+    const akini_sim_request_t *slots = decode->requests->slots;
+    uint64_t context = 0;
+    akini_sim_marks_clear(&decode->marks);
+    for (uint32_t i = 0; i < worker->n_running; i++) {
+        const akini_sim_request_t *request = &slots[worker->members[i]];
+        /* Rows lie anywhere: the next ones come while this one is marked. */
+        if (i + 1 < worker->n_running)
+            __builtin_prefetch(slots[worker->members[i + 1]].row);
+        if (i + 2 < worker->n_running)
+            __builtin_prefetch(&slots[worker->members[i + 2]]);
+        context += request->n_prompt + request->n_done;
+        akini_sim_marks_add(&decode->marks, pool, request->row);
+    }
+    return context;
+}
+
+static uint32_t find_busiest(akini_sim_decode_t *decode, uint32_t w)
+{
+    const akin_route_pool_t *pool = decode->params->pool;
+    const akin_placement_t *placement = &decode->params->placements[w];
     uint32_t loads[AKIN_PLACEMENT_MAX_RANKS];
-    uint32_t distinct = 0, busiest = 0;
-    for (uint32_t l = 0; l < shape->n_layers; l++) {
-        memset(decode->active, 0, n_words * sizeof(*decode->active));
-        for (uint32_t i = 0; i < worker->n_running; i++)
-            draw(decode, &decode->requests->slots[worker->members[i]], l);
-        for (uint32_t j = 0; j < n_words; j++)
-            distinct += (uint32_t)__builtin_popcountll(decode->active[j]);
-        if (params->placements != NULL)
-            busiest += akin_placement_choose(
-                akin_placement_layer(&params->placements[w], l), decode->active,
-                shape->n_experts, params->placements[w].n_ranks,
-                decode->rank_of, loads);
-    }
-    worker->distinct = distinct;
-    worker->busiest = params->placements != NULL ? busiest : distinct;
-}
-
-/* The ranks of a worker share its attention by heads; each adds what its
- * experts give to the hidden vectors of all tokens, there and back. The busiest
- * rank has that part of the choices which it has of the experts. */
-static double step_seconds(const akini_sim_decode_t *decode,
-                           const akini_sim_worker_t *worker, uint64_t context)
-{
-    const akin_sim_params_t *params = decode->params;
-    const akin_model_shape_t *shape = params->cost.shape;
-    const uint32_t n_ranks = params->n_ranks > 1 ? params->n_ranks : 1;
-    akin_cost_step_t step = {
-        .batch = worker->n_running,
-        .context_tokens = context,
-        .distinct = worker->busiest / shape->n_layers,
-        .choices = (double)worker->n_running * shape->top_k * worker->busiest /
-                   worker->distinct,
-        .tensor_ranks = n_ranks,
-    };
-    if (n_ranks > 1)
-        step.exchange_bytes = (uint64_t)2 * shape->n_layers *
-                              worker->n_running * shape->wire_bytes *
-                              (n_ranks - 1) / n_ranks;
-    return akin_cost_model_step(&params->cost, &step, NULL);
+    uint32_t busiest = 0;
+    for (uint32_t l = 0; l < pool->n_layers; l++)
+        busiest += akin_placement_choose(
+            akin_placement_layer(placement, l),
+            akini_sim_marks_layer(&decode->marks, pool, l), pool->n_experts,
+            placement->n_ranks, decode->rank_of, loads);
+    return busiest;
 }
 
 int akini_sim_decode_start(akini_sim_decode_t *decode, uint32_t w)
 {
     akini_sim_worker_t *worker = &decode->workers[w];
-    uint64_t context = 0;
     worker->n_running += worker->n_waiting;
     worker->n_waiting = 0;
     worker->is_stepping = worker->n_running > 0;
     if (!worker->is_stepping)
         return 0;
-    for (uint32_t i = 0; i < worker->n_running; i++) {
-        const akini_sim_request_t *request =
-            &decode->requests->slots[worker->members[i]];
-        context += request->route.n_prompt + request->n_done;
-    }
-    activate(decode, w);
-    worker->seconds = step_seconds(decode, worker, context);
+    const uint64_t context = mark(decode, worker);
+    const uint32_t distinct = akini_sim_marks_count(&decode->marks);
+    const uint32_t busiest =
+        decode->params->placements != NULL ? find_busiest(decode, w) : distinct;
+    const akin_worker_step_t step = {
+        .n_ranks = decode->params->n_ranks,
+        .batch = worker->n_running,
+        .context_tokens = context,
+        .distinct = distinct,
+        .busiest = busiest,
+    };
+    worker->has_copies = find_copies(decode, worker);
+    worker->distinct = distinct;
+    worker->busiest = busiest;
+    worker->seconds = akin_worker_cost_step(&decode->params->cost, &step);
     return 1;
+}
+
+void akini_sim_decode_die(akini_sim_decode_t *decode, uint32_t w)
+{
+    akini_sim_worker_t *worker = &decode->workers[w];
+    worker->is_dead = true;
+    worker->is_stepping = false;
+    worker->epoch++;
+    worker->n_running = 0;
+    worker->n_waiting = 0;
 }

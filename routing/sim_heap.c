@@ -17,7 +17,8 @@ static int is_before(const akini_sim_event_t *a, const akini_sim_event_t *b)
 }
 
 akin_status_t akini_sim_heap_put(akini_sim_heap_t *heap, double time_s,
-                                 akini_sim_kind_t kind, uint32_t of)
+                                 akini_sim_kind_t kind, uint32_t of,
+                                 uint32_t epoch)
 {
     if (heap->n == heap->capacity) {
         const uint32_t capacity = 2 * heap->capacity + 64;
@@ -28,7 +29,7 @@ akin_status_t akini_sim_heap_put(akini_sim_heap_t *heap, double time_s,
         heap->events = events;
         heap->capacity = capacity;
     }
-    const akini_sim_event_t event = {time_s, heap->n_put++, kind, of};
+    const akini_sim_event_t event = {time_s, heap->n_put++, kind, of, epoch};
     uint32_t i = heap->n++;
     for (; i > 0 && is_before(&event, &heap->events[(i - 1) / 2]);
          i = (i - 1) / 2)

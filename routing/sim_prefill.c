@@ -1,62 +1,120 @@
 /* Sim prefill: who prefills a prompt, and for how long. */
 #include "routing/sim_prefill.h"
 
+#include "routing/worker_cost.h"
+
 #include <stdlib.h>
+
+/* A token id has four bytes in the hash of a prompt. */
+#define HASHED_TOKENS (AKIN_PREFIX_HASH_BYTES / 4)
 
 akin_status_t akini_sim_prefill_init(akini_sim_prefill_t *prefill,
                                      const akin_sim_params_t *params,
-                                     akini_sim_requests_t *requests)
+                                     akini_sim_requests_t *requests,
+                                     akin_error_t *err)
 {
-    *prefill = (akini_sim_prefill_t){.params = params, .requests = requests};
-    prefill->workers = calloc(params->n_prefill, sizeof(*prefill->workers));
-    if (prefill->workers == NULL)
+    const uint32_t n = params->n_prefill;
+    *prefill = (akini_sim_prefill_t){
+        .params = params,
+        .requests = requests,
+        .workers = calloc(n, sizeof(*prefill->workers)),
+        .loads = calloc(n, sizeof(*prefill->loads)),
+        .eligible = calloc(n, sizeof(*prefill->eligible)),
+    };
+    if (prefill->workers == NULL || prefill->loads == NULL ||
+        prefill->eligible == NULL)
         return AKIN_ERR_NOMEM;
-    for (uint32_t w = 0; w < params->n_prefill; w++) {
+    for (uint32_t w = 0; w < n; w++) {
         prefill->workers[w].queue.head = AKINI_SIM_NONE;
         prefill->workers[w].running = AKINI_SIM_NONE;
+        prefill->workers[w].cache.max_tokens = params->cache_tokens;
+        akini_sim_prefill_allow(prefill, w, true);
     }
-    return AKIN_OK;
+    if (params->prefill_router != AKIN_SIM_PREFIX_HASH)
+        return AKIN_OK;
+    return akin_prefix_router_create(n, NULL, &prefill->prefix, err);
 }
 
 void akini_sim_prefill_cleanup(akini_sim_prefill_t *prefill)
 {
+    for (uint32_t w = 0;
+         prefill->workers != NULL && w < prefill->params->n_prefill; w++)
+        akini_sim_cache_clear(&prefill->workers[w].cache);
+    akin_prefix_router_destroy(prefill->prefix);
     free(prefill->workers);
+    free(prefill->loads);
+    free(prefill->eligible);
+}
+
+/* A domain's number, or behind these an entry's. */
+static uint64_t key_of_entry(const akin_route_pool_t *pool, uint32_t entry)
+{
+    return (uint64_t)pool->n_domains + entry;
+}
+
+/* Prompts hash alike if their first tokens are the same: those of an entry, or
+ * of a domain that shares so many. A number stands for the tokens. */
+static uint32_t find_owner(const akini_sim_prefill_t *prefill, uint32_t entry)
+{
+    const akin_route_pool_t *pool = prefill->params->pool;
+    const uint64_t key = pool->shared_tokens >= HASHED_TOKENS
+                             ? pool->entries[entry].domain
+                             : key_of_entry(pool, entry);
+    uint32_t worker;
+    akin_prefix_router_decide_text(prefill->prefix, (const char *)&key,
+                                   sizeof(key), prefill->loads,
+                                   prefill->eligible, &worker);
+    return worker;
 }
 
 uint32_t akini_sim_prefill_assign(akini_sim_prefill_t *prefill, uint32_t slot)
 {
-    uint32_t least = 0;
-    for (uint32_t w = 1; w < prefill->params->n_prefill; w++)
-        if (prefill->workers[w].n_assigned < prefill->workers[least].n_assigned)
-            least = w;
-    akini_sim_prefiller_t *worker = &prefill->workers[least];
-    akini_sim_queue_put(&worker->queue, prefill->requests, slot);
-    worker->n_assigned++;
-    prefill->requests->slots[slot].worker = least;
-    return least;
+    akini_sim_request_t *request = &prefill->requests->slots[slot];
+    uint32_t best = AKINI_SIM_NONE;
+    if (prefill->prefix != NULL) {
+        best = find_owner(prefill, request->entry);
+    } else {
+        for (uint32_t w = 0; w < prefill->params->n_prefill; w++)
+            if (prefill->eligible[w] != 0 &&
+                (best == AKINI_SIM_NONE ||
+                 prefill->loads[w] < prefill->loads[best]))
+                best = w;
+    }
+    akini_sim_queue_put(&prefill->workers[best].queue, prefill->requests, slot);
+    prefill->loads[best] += request->n_start;
+    request->prefill = best;
+    request->state = AKINI_SIM_PREFILL;
+    return best;
 }
 
-/* The ranks of a worker share a prompt's experts evenly: a chunk activates
- * nearly all. */
-static double chunk_seconds(const akin_sim_params_t *params, uint32_t tokens,
-                            uint32_t context)
+/* What a worker need not compute of a prompt; at least one token is. */
+static uint32_t find_cached(const akini_sim_prefill_t *prefill,
+                            akini_sim_prefiller_t *worker,
+                            const akini_sim_request_t *request)
 {
-    const uint32_t n_ranks = params->n_ranks > 1 ? params->n_ranks : 1;
-    const akin_cost_chunk_t chunk = {
-        .tokens = tokens, .context_tokens = context, .tensor_ranks = n_ranks};
-    akin_cost_parts_t parts;
-    const double all = akin_cost_model_prefill(&params->cost, &chunk, &parts);
-    return all - parts.expert_s + parts.expert_s / n_ranks;
+    const akin_route_pool_t *pool = prefill->params->pool;
+    const uint32_t domain = pool->entries[request->entry].domain;
+    if (worker->cache.max_tokens == 0)
+        return 0;
+    /* The rest of a prompt goes before what others share with it. */
+    const uint32_t own =
+        akini_sim_cache_use(&worker->cache, key_of_entry(pool, request->entry));
+    uint32_t n = akini_sim_cache_use(&worker->cache, domain);
+    if (n == pool->shared_tokens)
+        n += own;
+    return n < request->n_start ? n : request->n_start - 1;
 }
 
-static double prompt_seconds(const akin_sim_params_t *params, uint32_t n_prompt)
+static double prompt_seconds(const akin_sim_params_t *params, uint32_t n_cached,
+                             uint32_t n_tokens)
 {
     const uint32_t most =
-        params->chunk_tokens > 0 ? params->chunk_tokens : n_prompt;
+        params->chunk_tokens > 0 ? params->chunk_tokens : n_tokens;
     double seconds = 0.0;
-    for (uint32_t at = 0; at < n_prompt;) {
-        const uint32_t n = n_prompt - at < most ? n_prompt - at : most;
-        seconds += chunk_seconds(params, n, at);
+    for (uint32_t at = n_cached; at < n_tokens;) {
+        const uint32_t n = n_tokens - at < most ? n_tokens - at : most;
+        seconds +=
+            akin_worker_cost_prefill(&params->cost, params->n_ranks, n, at);
         at += n;
     }
     return seconds;
@@ -66,21 +124,52 @@ int akini_sim_prefill_start(akini_sim_prefill_t *prefill, uint32_t w,
                             double *seconds_p)
 {
     akini_sim_prefiller_t *worker = &prefill->workers[w];
-    if (worker->running != AKINI_SIM_NONE ||
+    if (worker->is_dead || worker->running != AKINI_SIM_NONE ||
         worker->queue.head == AKINI_SIM_NONE)
         return 0;
     worker->running = akini_sim_queue_take(&worker->queue, prefill->requests);
-    *seconds_p = prompt_seconds(
-        prefill->params,
-        prefill->requests->slots[worker->running].route.n_prompt);
+    akini_sim_request_t *request = &prefill->requests->slots[worker->running];
+    request->n_cached = find_cached(prefill, worker, request);
+    *seconds_p =
+        prompt_seconds(prefill->params, request->n_cached, request->n_start);
     return 1;
 }
 
-uint32_t akini_sim_prefill_end(akini_sim_prefill_t *prefill, uint32_t w)
+akin_status_t akini_sim_prefill_end(akini_sim_prefill_t *prefill, uint32_t w,
+                                    uint32_t *slot_p)
 {
     akini_sim_prefiller_t *worker = &prefill->workers[w];
-    const uint32_t slot = worker->running;
+    const akin_route_pool_t *pool = prefill->params->pool;
+    const akini_sim_request_t *request =
+        &prefill->requests->slots[worker->running];
+    *slot_p = worker->running;
     worker->running = AKINI_SIM_NONE;
-    worker->n_assigned--;
-    return slot;
+    prefill->loads[w] -= request->n_start;
+    if (worker->cache.max_tokens == 0)
+        return AKIN_OK;
+    const akin_route_entry_t *entry = &pool->entries[request->entry];
+    const akin_status_t status =
+        akini_sim_cache_add(&worker->cache, key_of_entry(pool, request->entry),
+                            entry->n_prompt - pool->shared_tokens);
+    return status == AKIN_OK
+               ? akini_sim_cache_add(&worker->cache, entry->domain,
+                                     pool->shared_tokens)
+               : status;
+}
+
+void akini_sim_prefill_die(akini_sim_prefill_t *prefill, uint32_t w)
+{
+    akini_sim_prefiller_t *worker = &prefill->workers[w];
+    worker->is_dead = true;
+    worker->epoch++;
+    worker->queue = (akini_sim_queue_t){AKINI_SIM_NONE, AKINI_SIM_NONE};
+    worker->running = AKINI_SIM_NONE;
+    akini_sim_cache_clear(&worker->cache);
+}
+
+void akini_sim_prefill_allow(akini_sim_prefill_t *prefill, uint32_t w,
+                             bool is_allowed)
+{
+    prefill->n_eligible += (uint32_t)is_allowed - prefill->eligible[w];
+    prefill->eligible[w] = is_allowed;
 }

@@ -39,9 +39,9 @@ void akini_sim_statistics_end(akini_sim_statistics_t *of,
                               const akini_sim_request_t *request,
                               uint32_t phase)
 {
-    if (request->route.n_output > 1) {
-        const double tpot = (request->token_s - request->first_s) /
-                            (request->route.n_output - 1);
+    if (request->n_output > 1) {
+        const double tpot =
+            (request->token_s - request->first_s) / (request->n_output - 1);
         of->tpot[of->n_tpot++] = tpot;
         of->phase_tpot[phase][of->n_phase_tpot[phase]++] = tpot;
     }
@@ -56,15 +56,20 @@ void akini_sim_statistics_step(akini_sim_statistics_t *of,
     of->busiest += worker->busiest;
     of->batch += worker->n_running;
     of->n_steps++;
+    of->n_copies += worker->has_copies;
     of->phase_distinct[phase] += worker->distinct;
     of->n_phase_steps[phase]++;
 }
 
 void akini_sim_statistics_gap(akini_sim_statistics_t *of, double seconds)
 {
-    const double at =
-        BUCKETS_PER_E * log(fmax(seconds, SHORTEST_S) / SHORTEST_S);
-    of->gaps[(uint32_t)fmin(at, N_BUCKETS - 1.0)]++;
+    if (seconds < of->last_gap_s || seconds > of->last_gap_s) {
+        const double at =
+            BUCKETS_PER_E * log(fmax(seconds, SHORTEST_S) / SHORTEST_S);
+        of->last_gap_s = seconds;
+        of->last_at = (uint32_t)fmin(at, N_BUCKETS - 1.0);
+    }
+    of->gaps[of->last_at]++;
     of->gap_s += seconds;
     of->n_gaps++;
 }
@@ -122,6 +127,7 @@ void akini_sim_statistics_result(akini_sim_statistics_t *of, uint32_t n_layers,
         .distinct = of->distinct / steps / (double)n_layers,
         .busiest = of->busiest / steps / (double)n_layers,
         .batch = of->batch / steps,
+        .copies = (double)of->n_copies / steps,
         .inside = window_s > 0.0 ? of->area / window_s : 0.0,
         .window_s = window_s,
         .n_steps = of->n_steps,

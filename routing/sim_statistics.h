@@ -11,6 +11,8 @@ typedef struct akini_sim_statistics {
     uint64_t *gaps; /* counts of gaps by the logarithm of their length */
     double gap_s;   /* sum of these */
     uint64_t n_gaps;
+    double last_gap_s; /* and its place in `gaps`: most follow one like it */
+    uint32_t last_at;
     uint32_t n_ttft;
     uint32_t n_tpot;
     double queue_s; /* sums of these */
@@ -20,6 +22,7 @@ typedef struct akini_sim_statistics {
     double busiest;
     double batch;
     uint64_t n_steps;
+    uint64_t n_copies;                   /* steps that had a copy */
     double *phase_tpot[AKIN_SIM_PHASES]; /* [n_phase_tpot] s */
     uint32_t n_phase_tpot[AKIN_SIM_PHASES];
     double phase_distinct[AKIN_SIM_PHASES];

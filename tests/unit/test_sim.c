@@ -73,11 +73,23 @@ static akin_route_generator_t *generator_of(double prompt, double output)
     return generator;
 }
 
-static akin_sim_params_t params_of(const akin_route_generator_t *generator)
+static akin_route_pool_t *pool_of(double prompt, double output, uint32_t n)
+{
+    akin_route_generator_t *generator = generator_of(prompt, output);
+    const akin_route_pool_params_t params = {.n_requests = n,
+                                             .has_counts = true};
+    akin_route_pool_t *pool;
+    akin_error_t err;
+    CU_ASSERT_EQUAL_FATAL(
+        akin_route_pool_generate(generator, &params, &pool, &err), AKIN_OK);
+    akin_route_generator_destroy(generator);
+    return pool;
+}
+
+static akin_sim_params_t params_of(const akin_route_pool_t *pool)
 {
     const akin_sim_params_t params = {
-        .generator = generator,
-        .workload = &planted,
+        .pool = pool,
         .cost = {&shape, &machine},
         .policy = "rr",
         .tau = AKIN_POLICY_TAU,
@@ -105,8 +117,8 @@ static akin_sim_result_t run(const akin_sim_params_t *params)
  * service time: W = rho s / (2 (1 - rho)) (Pollaczek and Khinchine). */
 static void test_prefill_wait(void)
 {
-    akin_route_generator_t *generator = generator_of(64.0, 1.0);
-    akin_sim_params_t params = params_of(generator);
+    akin_route_pool_t *pool = pool_of(64.0, 1.0, 50);
+    akin_sim_params_t params = params_of(pool);
     const akin_cost_chunk_t chunk = {.tokens = 64};
     const double service = akin_cost_model_prefill(&params.cost, &chunk, NULL);
     params.n_warmup = 20000;
@@ -121,14 +133,14 @@ static void test_prefill_wait(void)
                                1e-9);
         CU_ASSERT_EQUAL(result.tpot_s.mean, 0.0);
     }
-    akin_route_generator_destroy(generator);
+    akin_route_pool_destroy(pool);
 }
 
 /* A chunk's cost is that of its tokens after those before it. */
 static void test_prefill_chunks(void)
 {
-    akin_route_generator_t *generator = generator_of(100.0, 1.0);
-    akin_sim_params_t params = params_of(generator);
+    akin_route_pool_t *pool = pool_of(100.0, 1.0, 3);
+    akin_sim_params_t params = params_of(pool);
     const akin_cost_chunk_t chunks[] = {{.tokens = 40},
                                         {.tokens = 40, .context_tokens = 40},
                                         {.tokens = 20, .context_tokens = 80}};
@@ -140,7 +152,7 @@ static void test_prefill_chunks(void)
     params.n_measured = 5;
     params.n_warmup = 0;
     CU_ASSERT_DOUBLE_EQUAL(run(&params).ttft_s.mean, seconds, 1e-6);
-    akin_route_generator_destroy(generator);
+    akin_route_pool_destroy(pool);
 }
 
 /*
@@ -149,8 +161,8 @@ static void test_prefill_chunks(void)
  */
 static void test_lonely_request(void)
 {
-    akin_route_generator_t *generator = generator_of(50.0, 10.0);
-    akin_sim_params_t params = params_of(generator);
+    akin_route_pool_t *pool = pool_of(50.0, 10.0, 20);
+    akin_sim_params_t params = params_of(pool);
     params.rate = 1e-4;
     params.n_measured = 20;
     params.n_warmup = 0;
@@ -165,14 +177,14 @@ static void test_lonely_request(void)
     CU_ASSERT_DOUBLE_EQUAL(result.itl_s.p50, step_s, 2e-3 * step_s);
     CU_ASSERT_EQUAL(result.distinct, 4.0);
     CU_ASSERT_EQUAL(result.batch, 1.0);
-    akin_route_generator_destroy(generator);
+    akin_route_pool_destroy(pool);
 }
 
 /* Requests inside = rate x stay (Little), also when places are scarce. */
 static void test_little(void)
 {
-    akin_route_generator_t *generator = generator_of(32.0, 40.0);
-    akin_sim_params_t params = params_of(generator);
+    akin_route_pool_t *pool = pool_of(32.0, 40.0, 600);
+    akin_sim_params_t params = params_of(pool);
     params.n_prefill = 8;
     params.rate = 100.0;
     params.n_warmup = 2000;
@@ -182,42 +194,42 @@ static void test_little(void)
     const double rate = (params.n_measured - 1) / roomy.window_s;
     CU_ASSERT_DOUBLE_EQUAL(rate / params.rate, 1.0, 0.03);
     CU_ASSERT_DOUBLE_EQUAL(roomy.inside / (rate * roomy.stay_s), 1.0, 0.02);
-    params.max_batch = 12;
+    params.max_batch = 8;
     const akin_sim_result_t scarce = run(&params);
     CU_ASSERT_DOUBLE_EQUAL(scarce.inside * scarce.window_s /
                                ((params.n_measured - 1) * scarce.stay_s),
                            1.0, 0.02);
-    CU_ASSERT_TRUE(scarce.batch <= 12.0);
+    CU_ASSERT_TRUE(scarce.batch <= 8.0);
     CU_ASSERT_TRUE(scarce.stay_s > roomy.stay_s);
     /* 72 tokens each: two at a time. */
     params.max_batch = 0;
     params.kv_tokens = 200;
     params.rate = 20.0;
     CU_ASSERT_TRUE(run(&params).batch <= 2.0);
-    akin_route_generator_destroy(generator);
+    akin_route_pool_destroy(pool);
 }
 
 static void test_refusals(void)
 {
-    akin_route_generator_t *generator = generator_of(32.0, 40.0);
-    akin_sim_params_t params = params_of(generator);
+    akin_route_pool_t *pool = pool_of(32.0, 40.0, 600);
+    akin_sim_params_t params = params_of(pool);
     akin_sim_result_t result;
     akin_error_t err;
     params.kv_tokens = 71;
     CU_ASSERT_EQUAL(akin_sim_run(&params, &result, &err), AKIN_ERR_INVALID);
     CU_ASSERT_PTR_NOT_NULL(strstr(err.text, "72 tokens"));
-    params = params_of(generator);
+    params = params_of(pool);
     params.rate = 1e6;
     params.n_measured = 1000000;
     CU_ASSERT_EQUAL(akin_sim_run(&params, &result, &err), AKIN_ERR_INVALID);
     CU_ASSERT_PTR_NOT_NULL(strstr(err.text, "cannot keep up"));
-    params = params_of(generator);
+    params = params_of(pool);
     params.policy = "eldr";
     CU_ASSERT_EQUAL(akin_sim_run(&params, &result, &err), AKIN_ERR_INVALID);
     params.policy = "rr";
     params.n_decode = 0;
     CU_ASSERT_EQUAL(akin_sim_run(&params, &result, &err), AKIN_ERR_INVALID);
-    akin_route_generator_destroy(generator);
+    akin_route_pool_destroy(pool);
 }
 
 /* On planted domains a policy that knows experts has fewer per step and faster
@@ -226,6 +238,7 @@ static void test_policies(void)
 {
     static const char *const policies[] = {"eldr-static", "eldr", "union",
                                            "union-band"};
+    akin_route_pool_t *pool = pool_of(32.0, 40.0, 600);
     akin_route_generator_t *generator = generator_of(32.0, 40.0);
     const akin_sim_fit_params_t sample = {
         .generator = generator,
@@ -243,7 +256,7 @@ static void test_policies(void)
     akin_error_t err;
     CU_ASSERT_EQUAL_FATAL(akin_sim_fit_make(&sample, &fit, &err), AKIN_OK);
     CU_ASSERT_TRUE(fit.rho > 0.6);
-    akin_sim_params_t params = params_of(generator);
+    akin_sim_params_t params = params_of(pool);
     params.n_prefill = 8;
     params.rate = 200.0;
     const akin_sim_result_t rr = run(&params);
@@ -258,14 +271,15 @@ static void test_policies(void)
     }
     akin_fit_cleanup(&fit);
     akin_route_generator_destroy(generator);
+    akin_route_pool_destroy(pool);
 }
 
 /* Two ranks that hold half of the experts each: the busiest has at least half
  * of what a step activates, and steps are faster than those of one rank. */
 static void test_ranks(void)
 {
-    akin_route_generator_t *generator = generator_of(32.0, 40.0);
-    akin_sim_params_t params = params_of(generator);
+    akin_route_pool_t *pool = pool_of(32.0, 40.0, 600);
+    akin_sim_params_t params = params_of(pool);
     const akin_placement_params_t place = {
         .kind = AKIN_PLACEMENT_LINEAR,
         .n_layers = shape.n_layers,
@@ -288,7 +302,7 @@ static void test_ranks(void)
     CU_ASSERT_TRUE(two.tpot_s.p50 < one.tpot_s.p50);
     for (int w = 0; w < 3; w++)
         akin_placement_cleanup(&placements[w]);
-    akin_route_generator_destroy(generator);
+    akin_route_pool_destroy(pool);
 }
 
 /* The mix turns from its own to the first domain alone: before it is that of a
@@ -296,8 +310,8 @@ static void test_ranks(void)
 static void test_drift(void)
 {
     static const double first_alone[] = {1.0, 0.0, 0.0};
-    akin_route_generator_t *generator = generator_of(32.0, 40.0);
-    akin_sim_params_t params = params_of(generator);
+    akin_route_pool_t *pool = pool_of(32.0, 40.0, 600);
+    akin_sim_params_t params = params_of(pool);
     params.n_prefill = 8;
     params.rate = 100.0;
     params.n_measured = 6000;
@@ -321,7 +335,7 @@ static void test_drift(void)
     for (int p = 0; p < 3; p++)
         mean += drift.phases[p].tpot_s.mean / 3.0;
     CU_ASSERT_DOUBLE_EQUAL(mean, drift.tpot_s.mean, 1e-9);
-    akin_route_generator_destroy(generator);
+    akin_route_pool_destroy(pool);
 }
 
 static const runner_test_t tests[] = {

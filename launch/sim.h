@@ -97,6 +97,7 @@ typedef struct akin_sim_figure {
     double scale;      /* 1000 for ms */
     int digits;
     bool has_change; /* a column with the change against the first policy */
+    bool if_any;     /* a column unless all are 0 */
 } akin_sim_figure_t;
 
 extern const akin_sim_figure_t akin_sim_figures[];

@@ -73,12 +73,27 @@ static json_t *case_json(const akin_sim_job_t *job, uint32_t which,
     (void)json_object_set_new(json, "ended", json_integer((json_int_t)n[1]));
     (void)json_object_set_new(json, "left", json_integer((json_int_t)n[2]));
     (void)json_object_set_new(json, "events", json_integer((json_int_t)n[3]));
+    json_t *watched = akin_load_watch_json(job->watches[which]);
+    if (watched == NULL || json_object_update(json, watched) != 0) {
+        json_decref(json);
+        json = NULL;
+    }
+    json_decref(watched);
     return json;
+}
+
+/* Mean lengths of generated requests; a trace has its own. */
+static json_t *length_of(const akin_sim_job_t *job, const char *key)
+{
+    return job->generator != NULL
+               ? json_real(akin_config_float(job->config, key))
+               : json_null();
 }
 
 int akin_sim_print_json(const akin_sim_job_t *job)
 {
     const akin_sim_params_t *p = &job->params;
+    char arrivals[64];
     double *values = calloc(job->n_seeds, sizeof(*values));
     json_t *cases = json_array();
     if (values == NULL || cases == NULL) {
@@ -91,16 +106,21 @@ int akin_sim_print_json(const akin_sim_job_t *job)
     for (uint32_t c = 0; c < job->n_cases; c++)
         (void)json_array_append_new(cases, case_json(job, c, values));
     free(values);
+    akin_sim_arrivals_text(job, arrivals, sizeof(arrivals));
     return akin_command_print_json(json_pack(
-        "{s:s, s:s, s:s, s:s, s:I, s:I, s:I, s:f, s:I, s:I, s:I, s:I, s:o, "
-        "s:o}",
+        "{s:s, s:s, s:s, s:s, s:o, s:o, s:b, s:I, s:I, s:I, s:s, s:f, s:I, "
+        "s:I, "
+        "s:I, s:I, s:I, s:o, s:o}",
         "sim", job->path, "model", job->shape.name, "machine",
-        job->machine.name, "workload", job->workload.name, "prefill",
-        (json_int_t)p->n_prefill, "decode", (json_int_t)p->n_decode, "ep",
-        (json_int_t)(p->n_ranks > 1 ? p->n_ranks : 1), "rate", p->rate,
-        "warmup", (json_int_t)p->n_warmup, "measured",
-        (json_int_t)p->n_measured, "seeds", (json_int_t)job->n_seeds, "seed",
-        (json_int_t)p->seed, "rho",
+        job->machine.name, "workload", job->workload.name, "prompt_tokens",
+        length_of(job, "workload.prompt_tokens"), "output_tokens",
+        length_of(job, "workload.output_tokens"), "mix_turns_over",
+        p->later_shares != NULL, "prefill", (json_int_t)p->n_prefill, "decode",
+        (json_int_t)p->n_decode, "ep",
+        (json_int_t)(p->n_ranks > 1 ? p->n_ranks : 1), "arrivals", arrivals,
+        "rate", p->rate, "in_flight", (json_int_t)p->in_flight, "warmup",
+        (json_int_t)p->n_warmup, "measured", (json_int_t)p->n_measured, "seeds",
+        (json_int_t)job->n_seeds, "seed", (json_int_t)p->seed, "rho",
         akin_sim_job_needs_fit(job) ? number_of(job->fit.rho) : json_null(),
         "policies", cases));
 }

@@ -17,12 +17,14 @@ typedef struct report {
 static void print_head(const akin_sim_job_t *job)
 {
     const akin_sim_params_t *p = &job->params;
+    char arrivals[64];
+    akin_sim_arrivals_text(job, arrivals, sizeof(arrivals));
     (void)printf("%s: %s on %s, %uP%uD", job->path, job->shape.name,
                  job->machine.name, p->n_prefill, p->n_decode);
     if (p->n_ranks > 1)
         (void)printf(" of %u ranks (%s, %u replicas)", p->n_ranks,
                      job->placement, job->n_replicas);
-    (void)printf(", %s, %g requests/s\n", job->workload.name, p->rate);
+    (void)printf(", %s, %s\n", job->workload.name, arrivals);
     (void)printf("%u seeds of %u requests after %u to warm up; times in ms, "
                  "experts per layer and step\n",
                  job->n_seeds, p->n_measured, p->n_warmup);
@@ -38,11 +40,23 @@ static int add_column(report_t *r, const char *title, int flags)
     return scols_table_new_column(r->table, title, 0, flags) == NULL;
 }
 
+/* Some figures are of no interest where all of them are 0. */
+static bool is_shown(const report_t *r, const akin_sim_figure_t *figure)
+{
+    bool is_any = !figure->if_any;
+    for (uint32_t c = 0; c < r->job->n_cases && !is_any; c++) {
+        double width;
+        is_any =
+            akin_sim_figure_mean(r->job, c, figure, r->values, &width) > 0.0;
+    }
+    return figure->title != NULL && is_any;
+}
+
 static int add_columns(report_t *r)
 {
     int failed = add_column(r, "policy", 0);
     for (size_t f = 0; f < akin_sim_n_figures; f++) {
-        if (akin_sim_figures[f].title == NULL)
+        if (!is_shown(r, &akin_sim_figures[f]))
             continue;
         failed |= add_column(r, akin_sim_figures[f].title, SCOLS_FL_RIGHT);
         if (akin_sim_figures[f].has_change && r->job->n_cases > 1)
@@ -80,7 +94,7 @@ static int add_case(report_t *r, uint32_t which)
         return 1;
     int failed = scols_line_set_data(line, column++, r->job->policies[which]);
     for (size_t f = 0; f < akin_sim_n_figures; f++)
-        if (akin_sim_figures[f].title != NULL)
+        if (is_shown(r, &akin_sim_figures[f]))
             failed |= add_figure(r, line, &column, which, &akin_sim_figures[f]);
     return failed;
 }

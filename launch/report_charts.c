@@ -105,62 +105,6 @@ static akin_status_t distributions(FILE *out, const akin_report_input_t *input)
     return status;
 }
 
-static akin_status_t against(FILE *out, const akin_report_input_t *input,
-                             akin_report_load_t load,
-                             akin_report_metric_t metric, const char *title,
-                             int *n_drawn)
-{
-    static const char *const loads[] = {
-        [AKIN_REPORT_LOAD_ANSWERED] = "requests answered per second",
-        [AKIN_REPORT_LOAD_RATE] = "requests that arrive per second",
-        [AKIN_REPORT_LOAD_IN_FLIGHT] = "requests in flight per worker"};
-    size_t most = 0;
-    akini_report_plot_t plot = {0};
-    akin_status_t status = akini_report_plot_create(&plot, input->n_cases);
-    if (status != AKIN_OK)
-        return status;
-    for (size_t i = 0; i < input->n_cases; i++) {
-        const akin_report_case_t *c = &input->cases[i];
-        if (c->load != load || !isfinite(c->load_value) ||
-            !isfinite(c->values[metric]))
-            continue;
-        akin_report_line_t *line =
-            akini_report_plot_line(&plot, akin_report_case_name(c));
-        akini_report_plot_add(&plot, line, c->load_value, c->values[metric]);
-        if (line->n > most)
-            most = line->n;
-    }
-    if (most > 1) {
-        draw(out, &plot, title, loads[load], "ms", 0);
-        (*n_drawn)++;
-    }
-    akini_report_plot_destroy(&plot);
-    return AKIN_OK;
-}
-
-static akin_status_t loads(FILE *out, const akin_report_input_t *input)
-{
-    int n = 0;
-    akin_status_t status = AKIN_OK;
-    akini_report_heading(out, "Times against load");
-    (void)fprintf(out, "<div class=\"charts\">\n");
-    for (int l = 0; l <= AKIN_REPORT_LOAD_IN_FLIGHT && status == AKIN_OK; l++) {
-        const akin_report_load_t load = (akin_report_load_t)l;
-        status = against(out, input, load, AKIN_REPORT_TPOT_P50,
-                         "Median TPOT against load", &n);
-        if (status == AKIN_OK)
-            status = against(out, input, load, AKIN_REPORT_TTFT_P50,
-                             "Median TTFT against load", &n);
-    }
-    (void)fprintf(out, "</div>\n");
-    if (n == 0)
-        akini_report_none(
-            out,
-            "No policy was run, replayed or simulated twice; give files of "
-            "several loads to see times against it.");
-    return status;
-}
-
 static void add_batches(akini_report_plot_t *plot, const akin_report_case_t *c)
 {
     const json_t *sizes = json_object_get(c->json, "distinct_experts_by_batch");
@@ -252,7 +196,9 @@ akin_status_t akini_report_charts(FILE *out, const akin_report_input_t *input)
 {
     akin_status_t status = distributions(out, input);
     if (status == AKIN_OK)
-        status = loads(out, input);
+        status = akini_report_against(out, input);
+    if (status == AKIN_OK)
+        status = akini_report_phases(out, input);
     if (status == AKIN_OK)
         status = experts(out, input);
     if (status == AKIN_OK)

@@ -175,10 +175,11 @@ static akin_status_t read_policy(akin_report_case_t *c, size_t index,
         c->values[AKIN_REPORT_CORRELATION] = (double)NAN;
     }
     const double rate = akin_report_number(c->source, "rate");
-    c->load =
-        isfinite(rate) ? AKIN_REPORT_LOAD_RATE : AKIN_REPORT_LOAD_IN_FLIGHT;
-    c->load_value =
-        isfinite(rate) ? rate : akin_report_number(c->source, "in_flight");
+    const int is_open = rate > 0.0;
+    c->load = is_open     ? AKIN_REPORT_LOAD_RATE
+              : c->is_sim ? AKIN_REPORT_LOAD_INSIDE
+                          : AKIN_REPORT_LOAD_IN_FLIGHT;
+    c->load_value = is_open ? rate : akin_report_number(c->source, "in_flight");
     return AKIN_OK;
 }
 

@@ -46,7 +46,8 @@ extern const akin_report_metric_info_t
 typedef enum akin_report_load {
     AKIN_REPORT_LOAD_ANSWERED, /* a run: requests answered per second */
     AKIN_REPORT_LOAD_RATE,     /* arrivals per second */
-    AKIN_REPORT_LOAD_IN_FLIGHT /* requests of a worker at any time */
+    AKIN_REPORT_LOAD_INSIDE,   /* requests of all workers at any time */
+    AKIN_REPORT_LOAD_IN_FLIGHT /* of a worker at any time */
 } akin_report_load_t;
 
 /** One line of the table: a run, or a policy of a replay or a

@@ -21,6 +21,15 @@ akin_status_t akini_report_charts(FILE *out, const akin_report_input_t *input)
 akin_status_t akini_report_workers(FILE *out, const akin_report_input_t *input)
     AKIN_MUST_CHECK;
 
+/** Across files: times against load. */
+akin_status_t akini_report_against(FILE *out, const akin_report_input_t *input)
+    AKIN_MUST_CHECK;
+
+/** Across files: simulations with a drift, by thirds; nothing if there are
+ * none. */
+akin_status_t akini_report_phases(FILE *out, const akin_report_input_t *input)
+    AKIN_MUST_CHECK;
+
 /** Across files: a heading; a text where there is nothing to show. */
 void akini_report_heading(FILE *out, const char *text);
 void akini_report_none(FILE *out, const char *text);

@@ -108,9 +108,8 @@ int akin_sim_print_json(const akin_sim_job_t *job)
     free(values);
     akin_sim_arrivals_text(job, arrivals, sizeof(arrivals));
     return akin_command_print_json(json_pack(
-        "{s:s, s:s, s:s, s:s, s:o, s:o, s:b, s:I, s:I, s:I, s:s, s:f, s:I, "
-        "s:I, "
-        "s:I, s:I, s:I, s:o, s:o}",
+        "{s:s, s:s, s:s, s:s, s:o, s:o, s:b, s:I, s:I, s:I, s:s, s:o, s:o, "
+        "s:I, s:I, s:I, s:I, s:o, s:o}",
         "sim", job->path, "model", job->shape.name, "machine",
         job->machine.name, "workload", job->workload.name, "prompt_tokens",
         length_of(job, "workload.prompt_tokens"), "output_tokens",
@@ -118,9 +117,14 @@ int akin_sim_print_json(const akin_sim_job_t *job)
         p->later_shares != NULL, "prefill", (json_int_t)p->n_prefill, "decode",
         (json_int_t)p->n_decode, "ep",
         (json_int_t)(p->n_ranks > 1 ? p->n_ranks : 1), "arrivals", arrivals,
-        "rate", p->rate, "in_flight", (json_int_t)p->in_flight, "warmup",
-        (json_int_t)p->n_warmup, "measured", (json_int_t)p->n_measured, "seeds",
-        (json_int_t)job->n_seeds, "seed", (json_int_t)p->seed, "rho",
+        "rate",
+        p->arrivals == AKIN_SIM_POISSON ? json_real(p->rate) : json_null(),
+        "in_flight",
+        p->arrivals == AKIN_SIM_CLOSED ? json_integer((json_int_t)p->in_flight)
+                                       : json_null(),
+        "warmup", (json_int_t)p->n_warmup, "measured",
+        (json_int_t)p->n_measured, "seeds", (json_int_t)job->n_seeds, "seed",
+        (json_int_t)p->seed, "rho",
         akin_sim_job_needs_fit(job) ? number_of(job->fit.rho) : json_null(),
         "policies", cases));
 }

@@ -79,19 +79,25 @@ page 'date 20261130-101112; model model; policy union'
 page '>6.25</text>'
 page '>6.75</text>'
 page 'Time to first token (TTFT)'
-page 'several loads'
+page 'with nothing but another load'
 # The least and the most loaded worker are drawn 3 to 5: 300 and 500 of the
 # axis that ends at 500, which is 204 high.
 page 'V91.6h'
 page 'V10.0h'
 lacks 'class="warn">'
 
-# Two runs of a policy at different loads make a line; models differ.
+# Two runs of a policy at different loads make a line; those of different models
+# do not.
+summary c.json jsq model 30.0 4.0
+accept report "$work/a.json" "$work/c.json" -o "$work/page.html"
+whole
+page 'Median TPOT against load: model'
+page 'requests answered per second'
 summary c.json jsq 'x&lt;&"' 30.0 4.0
 sed 's/"x&lt;&""/"<b>x\&\\"y\\u0007"/' "$work/c.json" >"$work/<i>.json"
 accept report "$work/a.json" "$work/<i>.json" -o "$work/page.html"
 whole
-page 'Median TPOT against load'
+lacks 'against load:'
 page 'The runs served different models.'
 page '&lt;b&gt;x&amp;&quot;y'
 page '&lt;i&gt;: jsq'

@@ -1,116 +1,17 @@
 /* Simulation against queueing theory, the cost model by hand and conservation
  * laws. */
-#include "runner.h"
+#include "sim_bed.h"
 
-#include "routing/sim.h"
 #include "routing/sim_fit.h"
 
 #include <math.h>
 #include <string.h>
 
-/* Two layers of 64 experts, three even domains that differ a lot. */
-static const akin_route_workload_t planted = {
-    .name = "planted",
-    .domains = {{"a", 0.4}, {"b", 0.3}, {"c", 0.3}},
-    .n_domains = 3,
-    .n_topics = 1,
-    .popular = 0.2,
-    .domain = 2.5,
-    .topic = 0.0,
-    .general = 0.05,
-    .redrawn = 0.2,
-    .near = 0.1,
-};
-
-static const akin_model_shape_t shape = {
-    .name = "small",
-    .n_layers = 2,
-    .hidden = 64,
-    .n_experts = 64,
-    .top_k = 4,
-    .moe_intermediate = 64,
-    .n_heads = 4,
-    .n_kv_heads = 2,
-    .head_dim = 16,
-    .vocab = 100,
-    .expert_bytes = 1000000,
-    .resident_bytes = 1000000,
-    .resident_weights = 500000,
-    .kv_token_bytes = 1000,
-    .wire_bytes = 128,
-};
-
-static const akin_machine_t machine = {
-    .name = "round",
-    .memory_bytes_per_s = 1e10,
-    .flops_per_s = 1e15,
-    .expert_efficiency = 1.0,
-    .packed_efficiency = 1.0,
-    .resident_efficiency = 1.0,
-    .flops_efficiency = 1.0,
-    .expert_layer_s = 1e-4,
-    .layer_s = 1e-4,
-    .step_s = 1e-3,
-    .fabric = {1e9, 1e-5},
-    .nic = {1e8, 1e-3},
-};
-
-static akin_route_generator_t *generator_of(double prompt, double output)
-{
-    const akin_route_generator_params_t params = {
-        .n_layers = shape.n_layers,
-        .n_experts = shape.n_experts,
-        .top_k = shape.top_k,
-        .workload = &planted,
-        .seed = 7,
-        .prompt_tokens = prompt,
-        .output_tokens = output,
-    };
-    akin_route_generator_t *generator;
-    akin_error_t err;
-    CU_ASSERT_EQUAL_FATAL(
-        akin_route_generator_create(&params, &generator, &err), AKIN_OK);
-    return generator;
-}
-
 static akin_route_pool_t *pool_of(double prompt, double output, uint32_t n)
 {
-    akin_route_generator_t *generator = generator_of(prompt, output);
     const akin_route_pool_params_t params = {.n_requests = n,
                                              .has_counts = true};
-    akin_route_pool_t *pool;
-    akin_error_t err;
-    CU_ASSERT_EQUAL_FATAL(
-        akin_route_pool_generate(generator, &params, &pool, &err), AKIN_OK);
-    akin_route_generator_destroy(generator);
-    return pool;
-}
-
-static akin_sim_params_t params_of(const akin_route_pool_t *pool)
-{
-    const akin_sim_params_t params = {
-        .pool = pool,
-        .cost = {&shape, &machine},
-        .policy = "rr",
-        .tau = AKIN_POLICY_TAU,
-        .pull = AKIN_POLICY_PULL,
-        .n_prefill = 1,
-        .n_decode = 3,
-        .rate = 10.0,
-        .n_warmup = 500,
-        .n_measured = 2000,
-        .seed = 1,
-    };
-    return params;
-}
-
-static akin_sim_result_t run(const akin_sim_params_t *params)
-{
-    akin_sim_result_t result;
-    akin_error_t err;
-    CU_ASSERT_EQUAL_FATAL(akin_sim_run(params, &result, &err), AKIN_OK);
-    CU_ASSERT_EQUAL(result.n_arrived, result.n_ended + result.n_left);
-    return result;
+    return bed_pool(prompt, output, &params);
 }
 
 /* Every prompt is alike, so prefill is a queue of Poisson arrivals with a fixed
@@ -118,7 +19,7 @@ static akin_sim_result_t run(const akin_sim_params_t *params)
 static void test_prefill_wait(void)
 {
     akin_route_pool_t *pool = pool_of(64.0, 1.0, 50);
-    akin_sim_params_t params = params_of(pool);
+    akin_sim_params_t params = bed_params(pool);
     const akin_cost_chunk_t chunk = {.tokens = 64};
     const double service = akin_cost_model_prefill(&params.cost, &chunk, NULL);
     params.n_warmup = 20000;
@@ -126,7 +27,7 @@ static void test_prefill_wait(void)
     for (int i = 3; i <= 8; i += 5) {
         const double rho = i / 10.0;
         params.rate = rho / service;
-        const akin_sim_result_t result = run(&params);
+        const akin_sim_result_t result = bed_run(&params);
         const double wait = rho * service / (2.0 * (1.0 - rho));
         CU_ASSERT_DOUBLE_EQUAL(result.queue_s / wait, 1.0, 0.03);
         CU_ASSERT_DOUBLE_EQUAL(result.ttft_s.mean - result.queue_s, service,
@@ -140,7 +41,7 @@ static void test_prefill_wait(void)
 static void test_prefill_chunks(void)
 {
     akin_route_pool_t *pool = pool_of(100.0, 1.0, 3);
-    akin_sim_params_t params = params_of(pool);
+    akin_sim_params_t params = bed_params(pool);
     const akin_cost_chunk_t chunks[] = {{.tokens = 40},
                                         {.tokens = 40, .context_tokens = 40},
                                         {.tokens = 20, .context_tokens = 80}};
@@ -151,7 +52,7 @@ static void test_prefill_chunks(void)
     params.rate = 1e-3;
     params.n_measured = 5;
     params.n_warmup = 0;
-    CU_ASSERT_DOUBLE_EQUAL(run(&params).ttft_s.mean, seconds, 1e-6);
+    CU_ASSERT_DOUBLE_EQUAL(bed_run(&params).ttft_s.mean, seconds, 1e-6);
     akin_route_pool_destroy(pool);
 }
 
@@ -162,7 +63,7 @@ static void test_prefill_chunks(void)
 static void test_lonely_request(void)
 {
     akin_route_pool_t *pool = pool_of(50.0, 10.0, 20);
-    akin_sim_params_t params = params_of(pool);
+    akin_sim_params_t params = bed_params(pool);
     params.rate = 1e-4;
     params.n_measured = 20;
     params.n_warmup = 0;
@@ -170,7 +71,7 @@ static void test_lonely_request(void)
      * per token of context, 55 in the mean, in 0.1 us each. */
     const double step_s = 1.4e-3 + 0.1e-3 + 0.8e-3 + 55.0 * 1e-7;
     const double transfer_s = 1e-3 + 50.0 * 1000.0 / 1e8;
-    const akin_sim_result_t result = run(&params);
+    const akin_sim_result_t result = bed_run(&params);
     CU_ASSERT_DOUBLE_EQUAL(result.tpot_s.p50, step_s + transfer_s / 9.0, 1e-9);
     CU_ASSERT_DOUBLE_EQUAL(result.tpot_s.p99, result.tpot_s.p50, 1e-9);
     CU_ASSERT_DOUBLE_EQUAL(result.itl_s.mean, result.tpot_s.mean, 1e-9);
@@ -184,18 +85,18 @@ static void test_lonely_request(void)
 static void test_little(void)
 {
     akin_route_pool_t *pool = pool_of(32.0, 40.0, 600);
-    akin_sim_params_t params = params_of(pool);
+    akin_sim_params_t params = bed_params(pool);
     params.n_prefill = 8;
     params.rate = 100.0;
     params.n_warmup = 2000;
     params.n_measured = 20000;
     params.policy = "jsq";
-    const akin_sim_result_t roomy = run(&params);
+    const akin_sim_result_t roomy = bed_run(&params);
     const double rate = (params.n_measured - 1) / roomy.window_s;
     CU_ASSERT_DOUBLE_EQUAL(rate / params.rate, 1.0, 0.03);
     CU_ASSERT_DOUBLE_EQUAL(roomy.inside / (rate * roomy.stay_s), 1.0, 0.02);
     params.max_batch = 8;
-    const akin_sim_result_t scarce = run(&params);
+    const akin_sim_result_t scarce = bed_run(&params);
     CU_ASSERT_DOUBLE_EQUAL(scarce.inside * scarce.window_s /
                                ((params.n_measured - 1) * scarce.stay_s),
                            1.0, 0.02);
@@ -205,25 +106,25 @@ static void test_little(void)
     params.max_batch = 0;
     params.kv_tokens = 200;
     params.rate = 20.0;
-    CU_ASSERT_TRUE(run(&params).batch <= 2.0);
+    CU_ASSERT_TRUE(bed_run(&params).batch <= 2.0);
     akin_route_pool_destroy(pool);
 }
 
 static void test_refusals(void)
 {
     akin_route_pool_t *pool = pool_of(32.0, 40.0, 600);
-    akin_sim_params_t params = params_of(pool);
+    akin_sim_params_t params = bed_params(pool);
     akin_sim_result_t result;
     akin_error_t err;
     params.kv_tokens = 71;
     CU_ASSERT_EQUAL(akin_sim_run(&params, &result, &err), AKIN_ERR_INVALID);
     CU_ASSERT_PTR_NOT_NULL(strstr(err.text, "72 tokens"));
-    params = params_of(pool);
+    params = bed_params(pool);
     params.rate = 1e6;
     params.n_measured = 1000000;
     CU_ASSERT_EQUAL(akin_sim_run(&params, &result, &err), AKIN_ERR_INVALID);
     CU_ASSERT_PTR_NOT_NULL(strstr(err.text, "cannot keep up"));
-    params = params_of(pool);
+    params = bed_params(pool);
     params.policy = "eldr";
     CU_ASSERT_EQUAL(akin_sim_run(&params, &result, &err), AKIN_ERR_INVALID);
     params.policy = "rr";
@@ -239,13 +140,13 @@ static void test_policies(void)
     static const char *const policies[] = {"eldr-static", "eldr", "union",
                                            "union-band"};
     akin_route_pool_t *pool = pool_of(32.0, 40.0, 600);
-    akin_route_generator_t *generator = generator_of(32.0, 40.0);
+    akin_route_generator_t *generator = bed_generator(32.0, 40.0);
     const akin_sim_fit_params_t sample = {
         .generator = generator,
-        .workload = &planted,
-        .n_layers = shape.n_layers,
-        .n_experts = shape.n_experts,
-        .top_k = shape.top_k,
+        .workload = &bed_workload,
+        .n_layers = bed_shape.n_layers,
+        .n_experts = bed_shape.n_experts,
+        .top_k = bed_shape.top_k,
         .n_requests = 120,
         .first = UINT64_C(1) << 40,
         .n_clusters = 3,
@@ -256,17 +157,17 @@ static void test_policies(void)
     akin_error_t err;
     CU_ASSERT_EQUAL_FATAL(akin_sim_fit_make(&sample, &fit, &err), AKIN_OK);
     CU_ASSERT_TRUE(fit.rho > 0.6);
-    akin_sim_params_t params = params_of(pool);
+    akin_sim_params_t params = bed_params(pool);
     params.n_prefill = 8;
     params.rate = 200.0;
-    const akin_sim_result_t rr = run(&params);
+    const akin_sim_result_t rr = bed_run(&params);
     for (int i = 0; i < 4; i++) {
         params.policy = policies[i];
         params.fit = akin_policy_needs_fit(policies[i]) ? &fit : NULL;
-        const akin_sim_result_t result = run(&params);
+        const akin_sim_result_t result = bed_run(&params);
         CU_ASSERT_TRUE(result.distinct < 0.9 * rr.distinct);
         CU_ASSERT_TRUE(result.tpot_s.p50 < 0.97 * rr.tpot_s.p50);
-        const akin_sim_result_t again = run(&params);
+        const akin_sim_result_t again = bed_run(&params);
         CU_ASSERT_EQUAL(memcmp(&result, &again, sizeof(result)), 0);
     }
     akin_fit_cleanup(&fit);
@@ -279,11 +180,11 @@ static void test_policies(void)
 static void test_ranks(void)
 {
     akin_route_pool_t *pool = pool_of(32.0, 40.0, 600);
-    akin_sim_params_t params = params_of(pool);
+    akin_sim_params_t params = bed_params(pool);
     const akin_placement_params_t place = {
         .kind = AKIN_PLACEMENT_LINEAR,
-        .n_layers = shape.n_layers,
-        .n_experts = shape.n_experts,
+        .n_layers = bed_shape.n_layers,
+        .n_experts = bed_shape.n_experts,
         .n_ranks = 2,
     };
     akin_placement_t placements[3];
@@ -292,10 +193,10 @@ static void test_ranks(void)
         CU_ASSERT_EQUAL_FATAL(akin_placement_make(&place, &placements[w], &err),
                               AKIN_OK);
     params.rate = 60.0;
-    const akin_sim_result_t one = run(&params);
+    const akin_sim_result_t one = bed_run(&params);
     params.placements = placements;
     params.n_ranks = 2;
-    const akin_sim_result_t two = run(&params);
+    const akin_sim_result_t two = bed_run(&params);
     CU_ASSERT_TRUE(two.busiest > 0.5 * two.distinct);
     CU_ASSERT_TRUE(two.busiest < 0.9 * two.distinct);
     CU_ASSERT_EQUAL(one.busiest, one.distinct);
@@ -311,16 +212,16 @@ static void test_drift(void)
 {
     static const double first_alone[] = {1.0, 0.0, 0.0};
     akin_route_pool_t *pool = pool_of(32.0, 40.0, 600);
-    akin_sim_params_t params = params_of(pool);
+    akin_sim_params_t params = bed_params(pool);
     params.n_prefill = 8;
     params.rate = 100.0;
     params.n_measured = 6000;
-    const akin_sim_result_t all = run(&params);
+    const akin_sim_result_t all = bed_run(&params);
     params.shares = first_alone;
-    const akin_sim_result_t alone = run(&params);
+    const akin_sim_result_t alone = bed_run(&params);
     params.shares = NULL;
     params.later_shares = first_alone;
-    const akin_sim_result_t drift = run(&params);
+    const akin_sim_result_t drift = bed_run(&params);
     const double before = drift.phases[0].distinct;
     const double during = drift.phases[1].distinct;
     const double after = drift.phases[2].distinct;

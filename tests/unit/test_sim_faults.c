@@ -1,0 +1,146 @@
+/* Workers that die in a simulation, worked out by hand, and what is conserved
+ * when many do. */
+#include "sim_bed.h"
+
+#include <string.h>
+
+static akin_route_pool_t *pool_of(uint32_t n, double prompt, double output)
+{
+    const akin_route_pool_params_t of = {.n_requests = n, .has_counts = true};
+    return bed_pool(prompt, output, &of);
+}
+
+/* One request of 50 prompt tokens and 10 of output. */
+static akin_sim_params_t lonely(const akin_route_pool_t *pool,
+                                const akin_sim_fault_t *fault)
+{
+    akin_sim_params_t params = bed_params(pool);
+    params.arrivals = AKIN_SIM_CLOSED;
+    params.in_flight = 1;
+    params.n_decode = 2;
+    params.n_warmup = 0;
+    params.n_total = params.n_measured = 1;
+    params.faults.at = fault;
+    params.faults.n_at = 1;
+    return params;
+}
+
+/* The worker dies in the third step: of the first token and two of its own are
+ * known, so that 53 tokens are prefilled elsewhere, which gives the fourth. */
+static void test_decode_dies(void)
+{
+    akin_route_pool_t *pool = pool_of(3, 50.0, 10.0);
+    const double first = bed_prefill_s(50, 0);
+    const double died = first + bed_move_s(50.0) + bed_step_s(51) +
+                        bed_step_s(52) + 0.5 * bed_step_s(53);
+    const akin_sim_fault_t fault = {died, true, 0};
+    akin_sim_params_t params = lonely(pool, &fault);
+    double last = died + bed_prefill_s(53, 0) + bed_move_s(53.0);
+    for (int context = 54; context <= 59; context++)
+        last += bed_step_s(context);
+    akin_sim_result_t result = bed_run(&params);
+    CU_ASSERT_EQUAL(result.deaths, 1.0);
+    CU_ASSERT_EQUAL(result.rerun, 1.0);
+    CU_ASSERT_EQUAL(result.reprefilled_tokens, 53.0);
+    CU_ASSERT_DOUBLE_EQUAL(result.ttft_s.mean, first, 1e-12);
+    CU_ASSERT_DOUBLE_EQUAL(result.stay_s, last, 1e-9);
+    CU_ASSERT_DOUBLE_EQUAL(result.tpot_s.mean, (last - first) / 9.0, 1e-9);
+    /* The router knows later. */
+    params.faults.detect_s = 0.25;
+    result = bed_run(&params);
+    CU_ASSERT_DOUBLE_EQUAL(result.stay_s, last + 0.25, 1e-9);
+    /* The prompt, not what was generated, is still cached. */
+    params.cache_tokens = 1000;
+    params.faults.detect_s = 0.0;
+    result = bed_run(&params);
+    CU_ASSERT_EQUAL(result.reprefilled_tokens, 3.0);
+    CU_ASSERT_DOUBLE_EQUAL(result.stay_s,
+                           last - bed_prefill_s(53, 0) + bed_prefill_s(3, 50),
+                           1e-9);
+    akin_route_pool_destroy(pool);
+}
+
+/* The prompt begins again on the other worker. */
+static void test_prefill_dies(void)
+{
+    akin_route_pool_t *pool = pool_of(3, 50.0, 10.0);
+    const double prefill = bed_prefill_s(50, 0);
+    const akin_sim_fault_t fault = {0.5 * prefill, false, 0};
+    akin_sim_params_t params = lonely(pool, &fault);
+    params.n_prefill = 2;
+    params.prefill_router = AKIN_SIM_LEAST_LOADED;
+    params.faults.detect_s = 0.1;
+    const akin_sim_result_t result = bed_run(&params);
+    CU_ASSERT_EQUAL(result.rerun, 1.0);
+    CU_ASSERT_EQUAL(result.reprefilled_tokens, 50.0);
+    CU_ASSERT_DOUBLE_EQUAL(result.ttft_s.mean, 1.5 * prefill + 0.1, 1e-9);
+    akin_route_pool_destroy(pool);
+}
+
+/* A role without workers waits for one to come back, or is at its end. */
+static void test_none_left(void)
+{
+    akin_route_pool_t *pool = pool_of(3, 50.0, 10.0);
+    const double died = bed_prefill_s(50, 0) + 0.5 * bed_move_s(50.0);
+    const akin_sim_fault_t faults[] = {{died, true, 0}, {0.0, false, 0}};
+    akin_sim_params_t params = lonely(pool, faults);
+    akin_sim_result_t result;
+    akin_error_t err;
+    params.n_decode = 1;
+    CU_ASSERT_EQUAL(akin_sim_run(&params, &result, &err), AKIN_ERR_INVALID);
+    CU_ASSERT_PTR_NOT_NULL(strstr(err.text, "all decode workers are dead"));
+    params.faults.down_s = 3.0;
+    double last = died + 3.0 + bed_move_s(51.0);
+    for (int context = 52; context <= 59; context++)
+        last += bed_step_s(context);
+    CU_ASSERT_DOUBLE_EQUAL(bed_run(&params).stay_s, last, 1e-9);
+    params.faults.down_s = 0.0;
+    params.faults.at = &faults[1];
+    CU_ASSERT_EQUAL(akin_sim_run(&params, &result, &err), AKIN_ERR_INVALID);
+    CU_ASSERT_PTR_NOT_NULL(strstr(err.text, "all prefill workers are dead"));
+    params.faults.down_s = 2.0;
+    CU_ASSERT_DOUBLE_EQUAL(bed_run(&params).ttft_s.mean,
+                           2.0 + bed_prefill_s(50, 0), 1e-9);
+    const akin_sim_fault_t wrong = {1.0, true, 1};
+    params.faults.at = &wrong;
+    CU_ASSERT_EQUAL(akin_sim_run(&params, &result, &err), AKIN_ERR_INVALID);
+    akin_route_pool_destroy(pool);
+}
+
+/* Many deaths: no request is lost, nor is one measured twice; as many die as
+ * are to be expected; equal parameters give equal results. */
+static void test_many(void)
+{
+    static const char *const policies[] = {"rr", "jsq", "union"};
+    akin_route_pool_t *pool = pool_of(600, 32.0, 40.0);
+    akin_sim_params_t params = bed_params(pool);
+    params.n_prefill = 4;
+    params.n_decode = 6;
+    params.rate = 100.0;
+    params.n_total = 6000;
+    params.n_measured = 5500;
+    params.cache_tokens = 500;
+    params.faults =
+        (akin_sim_faults_t){.mtbf_s = 4.0, .down_s = 0.5, .detect_s = 0.2};
+    for (int i = 0; i < 3; i++) {
+        params.policy = policies[i];
+        const akin_sim_result_t result = bed_run(&params);
+        CU_ASSERT_EQUAL(result.n_ended, 6000);
+        /* Some 60 s of ten workers, one death in 4.5 s each. */
+        CU_ASSERT_DOUBLE_EQUAL(result.deaths, 133.0, 45.0);
+        CU_ASSERT_TRUE(result.rerun > result.deaths);
+        CU_ASSERT_TRUE(result.reprefilled_tokens > 0.0);
+        const akin_sim_result_t again = bed_run(&params);
+        CU_ASSERT_EQUAL(memcmp(&result, &again, sizeof(result)), 0);
+    }
+    akin_route_pool_destroy(pool);
+}
+
+static const runner_test_t tests[] = {
+    {"decode_dies", test_decode_dies},
+    {"prefill_dies", test_prefill_dies},
+    {"none_left", test_none_left},
+    {"many", test_many},
+};
+
+RUNNER_MAIN("sim_faults", tests)

@@ -65,6 +65,9 @@ install(DIRECTORY examples/jobs
 install(DIRECTORY examples/tiny-moe
   DESTINATION ${CMAKE_INSTALL_DATADIR}/akin/examples
   PATTERN train EXCLUDE)
+install(DIRECTORY examples/paper
+  DESTINATION ${CMAKE_INSTALL_DATADIR}/akin/examples
+  FILES_MATCHING PATTERN "*.sim")
 install(FILES examples/prompts.jsonl
   DESTINATION ${CMAKE_INSTALL_DATADIR}/akin/examples)
 

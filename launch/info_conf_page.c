@@ -1,57 +1,8 @@
 /* Manual page of the job file: text around a paragraph for each key. */
 #include "launch/info_conf_page.h"
 
+#include "launch/key_page.h"
 #include "roles/job.h"
-
-#include <string.h>
-
-/* Of a line of the source; escapes make it somewhat longer. */
-#define LINE_WIDTH 70
-
-/* A word as man(7) source. What man(7) takes for its own are a control
- * character where a line begins, the escape character, and the signs that it
- * sets as typographic ones. Keys and values are copied from the page, so these
- * must stay what they are. */
-static void write_word(const char *word, size_t length, FILE *stream)
-{
-    static const char *const escapes[][2] = {
-        {"\\", "\\e"},  {"-", "\\-"},   {"'", "\\(aq"},
-        {"`", "\\(ga"}, {"^", "\\(ha"}, {"~", "\\(ti"},
-    };
-    if (word[0] == '.')
-        (void)fputs("\\&", stream);
-    for (size_t i = 0; i < length; i++) {
-        size_t k = 0;
-        while (k < sizeof(escapes) / sizeof(escapes[0]) &&
-               word[i] != escapes[k][0][0])
-            k++;
-        if (k < sizeof(escapes) / sizeof(escapes[0]))
-            (void)fputs(escapes[k][1], stream);
-        else
-            (void)fputc(word[i], stream);
-    }
-}
-
-/* Words on lines that are not too long for a source. A sentence ends with its
- * line, or roff does not know it for one. */
-static void write_text(const char *text, FILE *stream)
-{
-    size_t column = 0;
-    int is_end = 0;
-    while (*(text += strspn(text, " \n")) != '\0') {
-        size_t length = strcspn(text, " \n");
-        if (column > 0) {
-            if (is_end || column + 1 + length > LINE_WIDTH)
-                column = 0;
-            (void)fputc(column > 0 ? ' ' : '\n', stream);
-        }
-        write_word(text, length, stream);
-        column += length + 1;
-        text += length;
-        is_end = text[-1] == '.';
-    }
-    (void)fputc('\n', stream);
-}
 
 static const char head[] =
     ".\\\" Written by `akin info --config=man`.\n"
@@ -164,50 +115,9 @@ static const char tail[] =
     ".BR akin\\-plan (1),\n"
     ".BR akin\\-run (1)\n";
 
-static size_t group_length(const char *key)
-{
-    return strcspn(key, ".");
-}
-
-static void write_key(const akin_config_row_t *row, FILE *stream)
-{
-    char facts[AKIN_CONFIG_FACTS_BYTES], line[AKIN_CONFIG_FACTS_BYTES + 64];
-    /* The facts have the unit of a plain number only, and bytes is what a size
-     * is in anyway. */
-    const int has_unit =
-        (row->type == AKIN_CONFIG_SIZE || row->type == AKIN_CONFIG_TIME) &&
-        row->unit[0] != '\0' && strcmp(row->unit, "bytes") != 0;
-    (void)fputs(".TP\n.B ", stream);
-    write_text(row->key, stream);
-    write_text(row->help, stream);
-    (void)fputs(".br\n", stream);
-    akin_config_row_facts(row, facts);
-    (void)snprintf(line, sizeof(line), "%s%s%s%s.", facts, has_unit ? " (" : "",
-                   has_unit ? row->unit : "", has_unit ? ")" : "");
-    write_text(line, stream);
-}
-
 void akini_info_conf_page_write(FILE *stream)
 {
     (void)fputs(head, stream);
-    for (size_t i = 0; i < akin_job_n_rows; i++) {
-        const akin_config_row_t *row = &akin_job_rows[i];
-        const size_t length = group_length(row->key);
-        size_t first = 0;
-        /* A group's keys stand together whatever their order in the table. */
-        while (group_length(akin_job_rows[first].key) != length ||
-               memcmp(akin_job_rows[first].key, row->key, length) != 0)
-            first++;
-        if (first != i)
-            continue;
-        (void)fprintf(stream, ".SS %.*s\n", (int)length, row->key);
-        for (size_t k = i; k < akin_job_n_rows; k++) {
-            const akin_config_row_t *member = &akin_job_rows[k];
-            if (group_length(member->key) != length ||
-                memcmp(member->key, row->key, length) != 0)
-                continue;
-            write_key(member, stream);
-        }
-    }
+    akini_key_page_write(akin_job_rows, akin_job_n_rows, stream);
     (void)fputs(tail, stream);
 }

@@ -4,12 +4,14 @@
 
 #include "base/clock.h"
 #include "launch/command.h"
+#include "launch/sim_page.h"
 
 #include <argp.h>
 #include <errno.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 enum {
     OPT_SET = 256,
@@ -44,6 +46,7 @@ typedef struct options {
     uint32_t n_settings;
     uint32_t n_threads;
     int keys;
+    int is_page; /* of keys */
     int cost;
     int json;
 } options_t;
@@ -54,7 +57,10 @@ static const struct argp_option arguments[] = {
      "Change a key of the file; may be repeated", 0},
     {"threads", OPT_THREADS, "N", 0,
      "Runs at the same time (default 1); the table stays the same", 0},
-    {"keys", OPT_KEYS, NULL, 0, "Show the keys and their values", 0},
+    {"keys", OPT_KEYS, "FORM", OPTION_ARG_OPTIONAL,
+     "Show the keys and their values, or, with FORM man, the source of "
+     "akin.sim(5)",
+     0},
     {"cost", OPT_COST, NULL, 0,
      "Tell on stderr what the simulation itself cost per event and decision",
      0},
@@ -85,7 +91,10 @@ static error_t parse_option(int key, char *arg, struct argp_state *state)
         break;
     }
     case OPT_KEYS:
+        if (arg != NULL && strcmp(arg, "man") != 0)
+            argp_error(state, "--keys=%s: the only other form is man", arg);
         o->keys = 1;
+        o->is_page = arg != NULL;
         break;
     case OPT_COST:
         o->cost = 1;
@@ -202,6 +211,10 @@ int akin_command_sim(int argc, char **argv)
     akin_config_t *config;
     if (argp_parse(&argp, argc, argv, 0, NULL, &o) != 0)
         return AKIN_EXIT_USAGE;
+    if (o.is_page) {
+        akini_sim_page_write(stdout);
+        return AKIN_EXIT_OK;
+    }
     akin_status_t status =
         akin_config_create(akin_sim_rows, akin_sim_n_rows, &config);
     if (status != AKIN_OK)

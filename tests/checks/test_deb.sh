@@ -82,7 +82,8 @@ has() {
 
 has -rwxr-xr-x usr/bin/akin
 has -rw-r--r-- usr/share/doc/akin/copyright
-for page in man1/akin.1 man1/akin-run.1 man1/akin-plan.1 man5/akin.conf.5; do
+for page in man1/akin.1 man1/akin-run.1 man1/akin-plan.1 man1/akin-sim.1 \
+    man1/akin-report.1 man1/akin-trace.1 man5/akin.conf.5 man5/akin.sim.5; do
     has -rw-r--r-- "usr/share/man/$page.gz"
 done
 for file in jobs/quickstart.conf jobs/tiny-laptop.cfg prompts.jsonl \
@@ -139,7 +140,8 @@ else
     show=()
     echo "neither man nor mandoc is here: pages are not shown"
 fi
-for page in man1/akin.1 man1/akin-run.1 man1/akin-plan.1 man5/akin.conf.5; do
+for page in man1/akin.1 man1/akin-run.1 man1/akin-plan.1 man1/akin-sim.1 \
+    man1/akin-report.1 man1/akin-trace.1 man5/akin.conf.5 man5/akin.sim.5; do
     [ ${#show[@]} -gt 0 ] || break
     LC_ALL=C "${show[@]}" "$root/usr/share/man/$page.gz" >"$scratch/page" \
         2>"$scratch/complaints" || fail "$page is not shown"

@@ -2,12 +2,13 @@
 # The manual pages say what the commands say: the same commands, options and
 # keys, and no page has a mistake of form.
 #
-# usage: tests/checks/test_pages.sh AKIN CONF_PAGE SOURCE_DIR
+# usage: tests/checks/test_pages.sh AKIN CONF_PAGE SIM_PAGE SOURCE_DIR
 set -uo pipefail
 
 akin=$1
 conf_page=$2
-man=$3/launch/man
+sim_page=$3
+man=$4/launch/man
 scratch=$(mktemp -d) || exit 2
 trap 'rm -rf "$scratch"' EXIT
 failed=0
@@ -42,9 +43,16 @@ tags() {
         sed -e 's/^\.B //; s/\\f.//g; s/\\-/-/g; s/"//g' | sort
 }
 
-# options COMMAND: its options as --help shows them, "-c, --config=JOB".
+# subsection NAME: the lines of a part of a section, from standard input.
+subsection() {
+    awk -v name="$1" '
+        /^\.SS / { inside = ($0 == ".SS " name); next }
+        inside'
+}
+
+# options COMMAND...: its options as --help shows them, "-c, --config=JOB".
 options() {
-    "$akin" "$1" --help | sed -nE \
+    "$akin" "$@" --help | sed -nE \
         -e 's/^ {2}(-[^ ], --[^ ]*)( .*)?$/\1/p' \
         -e 's/^ {6}(--[^ ]*)( .*)?$/\1/p' | sort
 }
@@ -57,7 +65,7 @@ else
 fi
 same akin "$scratch/said" "$scratch/shown"
 
-for command in run plan; do
+for command in run plan sim report; do
     if ! "$akin" "$command" --help >"$scratch/help" 2>/dev/null; then
         echo "akin has no command $command: akin-$command.1 is not compared"
         continue
@@ -67,9 +75,21 @@ for command in run plan; do
     same "akin-$command" "$scratch/said" "$scratch/shown"
 done
 
+# The verbs of a command have a part of its page each.
+"$akin" trace 2>&1 | sed -n 's/^  \([a-z]*\)  .*/\1/p' | sort >"$scratch/verbs"
+section "$man/akin-trace.1" OPTIONS | sed -n 's/^\.SS //p' | sort \
+    >"$scratch/shown"
+same 'akin-trace, verbs' "$scratch/verbs" "$scratch/shown"
+while read -r verb; do
+    options trace "$verb" >"$scratch/said"
+    section "$man/akin-trace.1" OPTIONS | subsection "$verb" | tags \
+        >"$scratch/shown"
+    same "akin-trace, $verb" "$scratch/said" "$scratch/shown"
+done <"$scratch/verbs"
+
 # Exit codes are those of the command's contract.
 sed -n 's/^#define AKIN_EXIT_[A-Z]* \([0-9]\).*/\1/p' \
-    "$3/launch/command.h" | sort >"$scratch/said"
+    "$4/launch/command.h" | sort >"$scratch/said"
 for page in akin akin-run; do
     section "$man/$page.1" 'EXIT STATUS' | tags >"$scratch/shown"
     same "$page, exit status" "$scratch/said" "$scratch/shown"
@@ -80,6 +100,11 @@ done
     sort >"$scratch/said"
 section "$conf_page" KEYS | tags >"$scratch/shown"
 same akin.conf "$scratch/said" "$scratch/shown"
+
+"$akin" sim --keys | sed -n 's/^\([a-z_]\{1,\}[a-z_.]*\)  .*/\1/p' |
+    sort >"$scratch/said"
+section "$sim_page" KEYS | tags >"$scratch/shown"
+same akin.sim "$scratch/said" "$scratch/shown"
 
 # paragraph KEY: what the page says of a key, as plain words.
 paragraph() {
@@ -114,7 +139,7 @@ text; required."
 says kv.prefix_cache "Keep full blocks for later prompts that begin alike. \
 boolean; default true."
 
-pages=("$man"/*.1 "$conf_page")
+pages=("$man"/*.1 "$conf_page" "$sim_page")
 for page in "${pages[@]}"; do
     if grep -nE '^.{81,}' "$page" || grep -nE ' +$' "$page"; then
         echo "$page: long lines, or blanks at their ends"

@@ -71,7 +71,7 @@ const akin_config_row_t akin_sim_rows[] = {
     {"ep.replicas", AKIN_CONFIG_INT, "experts", "0", 0, 65536, NULL,
      "Slots of every layer for second copies of experts."},
     {"prefill.chunk_tokens", AKIN_CONFIG_INT, "tokens", "8192", 1, 65536, NULL,
-     "Most tokens of a prompt in one prefill step."},
+     "Prompt tokens of all requests in one prefill step."},
     {"prefill.cache_tokens", AKIN_CONFIG_INT, "tokens", "0", 0, 1e12, NULL,
      "Tokens of prompts that a prefill worker keeps; 0: none."},
     {"decode.max_batch", AKIN_CONFIG_INT, "requests", "256", 1, 65536, NULL,

@@ -67,7 +67,7 @@ typedef struct akin_sim_params {
     uint32_t n_decode;
     uint32_t n_ranks; /* of every worker, prefill too; 0: 1 */
     akin_sim_prefill_router_t prefill_router;
-    uint32_t chunk_tokens; /* of a prefill step; 0: prompts are not cut */
+    uint32_t chunk_tokens; /* of a prefill step; 0: no limit */
     uint64_t cache_tokens; /* of prompts that a prefill worker keeps; 0: none */
     uint32_t max_batch;    /* most requests of a decode worker; 0: no limit */
     uint64_t kv_tokens;    /* that a decode worker holds; 0: no limit */

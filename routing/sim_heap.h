@@ -8,7 +8,7 @@
 
 typedef enum akini_sim_kind {
     AKINI_SIM_ARRIVAL,
-    AKINI_SIM_PREFILLED, /* of a prefill worker: its first request */
+    AKINI_SIM_PREFILLED, /* of a prefill worker: its step ends */
     AKINI_SIM_MOVED,     /* of a request: its KV is there */
     AKINI_SIM_STEP,      /* of a decode worker: it ends */
     AKINI_SIM_DEATH,     /* of a worker, those of prefill first */

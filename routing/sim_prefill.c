@@ -8,6 +8,9 @@
 /* A token id has four bytes in the hash of a prompt. */
 #define HASHED_TOKENS (AKIN_PREFIX_HASH_BYTES / 4)
 
+/* Prompts of one step at most, as in a job. */
+#define MAX_PROMPTS 64u
+
 akin_status_t akini_sim_prefill_init(akini_sim_prefill_t *prefill,
                                      const akin_sim_params_t *params,
                                      akini_sim_requests_t *requests,
@@ -26,7 +29,6 @@ akin_status_t akini_sim_prefill_init(akini_sim_prefill_t *prefill,
         return AKIN_ERR_NOMEM;
     for (uint32_t w = 0; w < n; w++) {
         prefill->workers[w].queue.head = AKINI_SIM_NONE;
-        prefill->workers[w].running = AKINI_SIM_NONE;
         prefill->workers[w].cache.max_tokens = params->cache_tokens;
         akini_sim_prefill_allow(prefill, w, true);
     }
@@ -82,6 +84,7 @@ uint32_t akini_sim_prefill_assign(akini_sim_prefill_t *prefill, uint32_t slot)
     }
     akini_sim_queue_put(&prefill->workers[best].queue, prefill->requests, slot);
     prefill->loads[best] += request->n_start;
+    request->n_filled = request->n_chunk = 0;
     request->prefill = best;
     request->state = AKINI_SIM_PREFILL;
     return best;
@@ -105,45 +108,63 @@ static uint32_t find_cached(const akini_sim_prefill_t *prefill,
     return n < request->n_start ? n : request->n_start - 1;
 }
 
-static double prompt_seconds(const akin_sim_params_t *params, uint32_t n_cached,
-                             uint32_t n_tokens)
-{
-    const uint32_t most =
-        params->chunk_tokens > 0 ? params->chunk_tokens : n_tokens;
-    double seconds = 0.0;
-    for (uint32_t at = n_cached; at < n_tokens;) {
-        const uint32_t n = n_tokens - at < most ? n_tokens - at : most;
-        seconds +=
-            akin_worker_cost_prefill(&params->cost, params->n_ranks, n, at);
-        at += n;
-    }
-    return seconds;
-}
-
 int akini_sim_prefill_start(akini_sim_prefill_t *prefill, uint32_t w,
                             double *seconds_p)
 {
     akini_sim_prefiller_t *worker = &prefill->workers[w];
-    if (worker->is_dead || worker->running != AKINI_SIM_NONE ||
-        worker->queue.head == AKINI_SIM_NONE)
+    const akin_sim_params_t *params = prefill->params;
+    uint32_t left =
+        params->chunk_tokens > 0 ? params->chunk_tokens : UINT32_MAX;
+    uint32_t n_tokens = 0;
+    double context = 0.0;
+    if (worker->is_dead || worker->n_running > 0)
         return 0;
-    worker->running = akini_sim_queue_take(&worker->queue, prefill->requests);
-    akini_sim_request_t *request = &prefill->requests->slots[worker->running];
-    request->n_cached = find_cached(prefill, worker, request);
+    for (uint32_t slot = worker->queue.head;
+         slot != AKINI_SIM_NONE && left > 0 && worker->n_running < MAX_PROMPTS;
+         slot = prefill->requests->slots[slot].next) {
+        akini_sim_request_t *request = &prefill->requests->slots[slot];
+        if (request->n_filled == 0)
+            request->n_filled = request->n_cached =
+                find_cached(prefill, worker, request);
+        const uint32_t n = request->n_start - request->n_filled;
+        request->n_chunk = n < left ? n : left;
+        context += (double)request->n_chunk * request->n_filled;
+        left -= request->n_chunk;
+        n_tokens += request->n_chunk;
+        worker->n_running++;
+    }
+    if (n_tokens == 0)
+        return 0;
     *seconds_p =
-        prompt_seconds(prefill->params, request->n_cached, request->n_start);
+        akin_worker_cost_prefill(&params->cost, params->n_ranks, n_tokens,
+                                 (uint64_t)(context / n_tokens));
     return 1;
 }
 
-akin_status_t akini_sim_prefill_end(akini_sim_prefill_t *prefill, uint32_t w,
-                                    uint32_t *slot_p)
+void akini_sim_prefill_end(akini_sim_prefill_t *prefill, uint32_t w)
+{
+    akini_sim_prefiller_t *worker = &prefill->workers[w];
+    uint32_t slot = worker->queue.head;
+    for (; worker->n_running > 0; worker->n_running--) {
+        akini_sim_request_t *request = &prefill->requests->slots[slot];
+        request->n_filled += request->n_chunk;
+        request->n_chunk = 0;
+        slot = request->next;
+    }
+}
+
+akin_status_t akini_sim_prefill_take(akini_sim_prefill_t *prefill, uint32_t w,
+                                     uint32_t *slot_p)
 {
     akini_sim_prefiller_t *worker = &prefill->workers[w];
     const akin_route_pool_t *pool = prefill->params->pool;
-    const akini_sim_request_t *request =
-        &prefill->requests->slots[worker->running];
-    *slot_p = worker->running;
-    worker->running = AKINI_SIM_NONE;
+    const uint32_t slot = worker->queue.head;
+    *slot_p = AKINI_SIM_NONE;
+    if (slot == AKINI_SIM_NONE || prefill->requests->slots[slot].n_filled <
+                                      prefill->requests->slots[slot].n_start)
+        return AKIN_OK;
+    const akini_sim_request_t *request = &prefill->requests->slots[slot];
+    *slot_p = akini_sim_queue_take(&worker->queue, prefill->requests);
     prefill->loads[w] -= request->n_start;
     if (worker->cache.max_tokens == 0)
         return AKIN_OK;
@@ -163,7 +184,7 @@ void akini_sim_prefill_die(akini_sim_prefill_t *prefill, uint32_t w)
     worker->is_dead = true;
     worker->epoch++;
     worker->queue = (akini_sim_queue_t){AKINI_SIM_NONE, AKINI_SIM_NONE};
-    worker->running = AKINI_SIM_NONE;
+    worker->n_running = 0;
     akini_sim_cache_clear(&worker->cache);
 }
 

@@ -7,8 +7,8 @@
 #include "routing/sim_requests.h"
 
 typedef struct akini_sim_prefiller {
-    akini_sim_queue_t queue; /* behind the one that it prefills */
-    uint32_t running;        /* slot, or AKINI_SIM_NONE */
+    akini_sim_queue_t queue; /* those in its step, then those that wait */
+    uint32_t n_running;      /* in its step; 0: it is idle */
     uint32_t epoch;          /* events of an earlier one are void */
     double nic_s;            /* when its NIC is free */
     bool is_dead;
@@ -36,16 +36,21 @@ void akini_sim_prefill_cleanup(akini_sim_prefill_t *prefill);
 /** Give a request to a worker; one must be eligible. */
 uint32_t akini_sim_prefill_assign(akini_sim_prefill_t *prefill, uint32_t slot);
 
-/** Begin with the next request of an idle worker.
+/** Begin a step of an idle worker: the next tokens of the prompts that it has,
+ * in the order in which they came.
  * \param[out] seconds_p  that it takes.
- * \return 0 if there is none. */
+ * \return 0 if there are none. */
 int akini_sim_prefill_start(akini_sim_prefill_t *prefill, uint32_t w,
                             double *seconds_p);
 
-/** The running request of a worker has its token; the worker is idle.
+/** The step of a worker is over; the worker is idle. */
+void akini_sim_prefill_end(akini_sim_prefill_t *prefill, uint32_t w);
+
+/** Take out the next request of an idle worker whose prompt is done.
+ * \param[out] slot_p  AKINI_SIM_NONE if there is none.
  * \return AKIN_OK, AKIN_ERR_NOMEM */
-akin_status_t akini_sim_prefill_end(akini_sim_prefill_t *prefill, uint32_t w,
-                                    uint32_t *slot_p) AKIN_MUST_CHECK;
+akin_status_t akini_sim_prefill_take(akini_sim_prefill_t *prefill, uint32_t w,
+                                     uint32_t *slot_p) AKIN_MUST_CHECK;
 
 /** A worker stops, and is empty. Its requests are the caller's to restart. */
 void akini_sim_prefill_die(akini_sim_prefill_t *prefill, uint32_t w);

@@ -25,9 +25,11 @@ typedef struct akini_sim_request {
     uint32_t entry; /* of the pool */
     uint32_t n_prompt;
     uint32_t n_output;
-    uint32_t n_done;  /* tokens of its output */
-    uint32_t n_start; /* tokens that this attempt prefills */
-    uint32_t n_cached;
+    uint32_t n_done;   /* tokens of its output */
+    uint32_t n_start;  /* tokens that this attempt prefills */
+    uint32_t n_cached; /* of these, which need not be computed */
+    uint32_t n_filled; /* of these that are there */
+    uint32_t n_chunk;  /* of these in the step that its worker is in */
     uint32_t n_attempts;
     uint32_t epoch; /* events of an earlier one are void */
     uint32_t prefill;

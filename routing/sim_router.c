@@ -18,9 +18,15 @@ static akin_status_t start_prefill(akini_sim_t *s, uint32_t w)
     if (!akini_sim_prefill_start(&s->prefill, w, &seconds))
         return AKIN_OK;
     const akini_sim_prefiller_t *worker = &s->prefill.workers[w];
-    const akini_sim_request_t *request = &s->requests.slots[worker->running];
-    if (akini_sim_is_measured(s, request->index) && request->n_attempts == 0)
-        s->statistics.queue_s += s->now_s - request->arrival_s;
+    uint32_t slot = worker->queue.head;
+    for (uint32_t i = 0; i < worker->n_running; i++) {
+        const akini_sim_request_t *request = &s->requests.slots[slot];
+        if (request->n_filled == request->n_cached &&
+            request->n_attempts == 0 &&
+            akini_sim_is_measured(s, request->index))
+            s->statistics.queue_s += s->now_s - request->arrival_s;
+        slot = request->next;
+    }
     return akini_sim_heap_put(&s->heap, s->now_s + seconds, AKINI_SIM_PREFILLED,
                               w, worker->epoch);
 }
@@ -148,20 +154,29 @@ static void add_token(akini_sim_t *s, akini_sim_request_t *request)
     }
 }
 
-akin_status_t akini_sim_end_prefill(akini_sim_t *s, uint32_t w)
+/* A prompt is done. */
+static akin_status_t end_prompt(akini_sim_t *s, uint32_t slot)
 {
-    uint32_t slot;
-    akin_status_t status = akini_sim_prefill_end(&s->prefill, w, &slot);
-    if (status != AKIN_OK)
-        return status;
     akini_sim_request_t *request = &s->requests.slots[slot];
     add_token(s, request);
     if (request->n_done == request->n_output) {
         s->n_ahead--;
-        status = akini_sim_end(s, slot);
-    } else {
-        request->state = AKINI_SIM_ROUTED;
-        akini_sim_queue_put(&s->backlog, &s->requests, slot);
+        return akini_sim_end(s, slot);
+    }
+    request->state = AKINI_SIM_ROUTED;
+    akini_sim_queue_put(&s->backlog, &s->requests, slot);
+    return AKIN_OK;
+}
+
+akin_status_t akini_sim_end_prefill(akini_sim_t *s, uint32_t w)
+{
+    uint32_t slot = AKINI_SIM_NONE;
+    akini_sim_prefill_end(&s->prefill, w);
+    akin_status_t status = akini_sim_prefill_take(&s->prefill, w, &slot);
+    while (status == AKIN_OK && slot != AKINI_SIM_NONE) {
+        status = end_prompt(s, slot);
+        if (status == AKIN_OK)
+            status = akini_sim_prefill_take(&s->prefill, w, &slot);
     }
     if (status == AKIN_OK)
         status = akini_sim_dispatch(s);

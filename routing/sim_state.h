@@ -64,7 +64,7 @@ bool akini_sim_is_over(const akini_sim_t *s);
 /** Send on whatever can be. */
 akin_status_t akini_sim_dispatch(akini_sim_t *s) AKIN_MUST_CHECK;
 
-/** A prefill worker has the token of its running request. */
+/** The step of a prefill worker is over. */
 akin_status_t akini_sim_end_prefill(akini_sim_t *s, uint32_t w) AKIN_MUST_CHECK;
 
 /** A request begins again, before all that wait in the router. */

@@ -330,7 +330,7 @@ static void sum_spans(modelled_engine_t *e, const akin_engine_span_t *spans,
     for (uint32_t i = 0; i < n_spans; i++) {
         head[HEAD_TOKENS] += spans[i].n_tokens;
         head[HEAD_PROMPTS] += spans[i].n_tokens > 1;
-        head[HEAD_CONTEXT] += spans[i].position;
+        head[HEAD_CONTEXT] += (uint64_t)spans[i].position * spans[i].n_tokens;
     }
 }
 
@@ -360,6 +360,8 @@ static akin_status_t step(akin_engine_t *engine, const akin_kv_view_t *view,
         .has_prompts = e->step_words[HEAD_PROMPTS] > 0,
         .context_tokens = e->step_words[HEAD_CONTEXT],
     };
+    if (sum.has_prompts)
+        sum.context_tokens /= sum.n_tokens;
     count_experts(e, &sum, report != NULL ? report->n_distinct : NULL);
     wait_for_end(e, begin, e->params.seconds(e->params.arg, &sum));
     if (report != NULL) {

@@ -23,11 +23,12 @@ extern "C" {
 /** A step of a worker, of all its ranks together. */
 typedef struct akin_modelled_load {
     uint32_t n_ranks;
-    uint32_t n_tokens;       /* rows */
-    int has_prompts;         /* they are of prompts, several of a sequence */
-    uint64_t context_tokens; /* before the tokens, of all sequences */
-    uint32_t distinct;       /* experts, added up over the layers */
-    uint32_t busiest;        /* the same of the busiest rank of each layer */
+    uint32_t n_tokens; /* rows */
+    int has_prompts;   /* they are of prompts, several of a sequence */
+    /* Before the tokens: of all sequences, of prompts a token's mean. */
+    uint64_t context_tokens;
+    uint32_t distinct; /* experts, added up over the layers */
+    uint32_t busiest;  /* the same of the busiest rank of each layer */
 } akin_modelled_load_t;
 
 /** The functions are called by the engine thread. */

@@ -22,6 +22,7 @@ static void test_prefill_wait(void)
     akin_sim_params_t params = bed_params(pool);
     const akin_cost_chunk_t chunk = {.tokens = 64};
     const double service = akin_cost_model_prefill(&params.cost, &chunk, NULL);
+    params.chunk_tokens = 64; /* no two of them in one step */
     params.n_warmup = 20000;
     params.n_measured = 200000;
     for (int i = 3; i <= 8; i += 5) {

@@ -96,6 +96,12 @@ static akin_status_t distributions(FILE *out, const akin_report_input_t *input)
             out, input, AKIN_REPORT_TTFT_P50, "ttft",
             "Time to first token (TTFT): share of requests within a time");
     (void)fprintf(out, "</div>\n");
+    for (size_t i = 0; i < input->n_cases; i++)
+        if (!input->cases[i].is_run) {
+            akini_report_none(out, "Of replays and simulations three "
+                                   "percentiles are known: 50, 95 and 99.");
+            break;
+        }
     if (!has_tpot)
         akini_report_none(out, "No file has times per output token.");
     if (!has_ttft)

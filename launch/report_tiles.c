@@ -17,7 +17,7 @@ typedef struct grid {
 
 static grid_t grid_of(size_t n)
 {
-    grid_t grid = {.n_columns = 8, .height = 40.0};
+    grid_t grid = {.n_columns = 8, .height = n > 48 ? 62.0 : 54.0};
     if (n <= 4)
         grid = (grid_t){.n_columns = n < 2 ? n : 2, .height = 96.0};
     else if (n <= 24)
@@ -120,7 +120,7 @@ static void draw_colour(FILE *out, const akin_report_map_t *map,
 {
     (void)fprintf(out, "<path class=\"m%u\" d=\"", colour);
     for (size_t row = 0; row < map->n_rows; row++) {
-        const double *values = map->values + row * map->n_columns;
+        const double *values = map->values + map->rows[row] * map->n_columns;
         for (size_t c = 0, end; c < map->n_columns; c = end) {
             end = c + 1;
             if (akin_report_colour(values[map->order[c]]) != colour)
@@ -153,11 +153,8 @@ static void draw_legend(FILE *out, const char *unit)
 
 void akin_report_draw_map(FILE *out, const akin_report_map_t *map)
 {
-    const double height = fmin(fmax(220.0 / (double)map->n_rows, 7.0), 44.0);
+    const double height = fmin(fmax(220.0 / (double)map->n_rows, 9.0), 44.0);
     const double bottom = 10.0 + height * (double)map->n_rows;
-    const size_t every = height >= 12.0                   ? 1
-                         : height >= 7.0 && height < 12.0 ? 4
-                                                          : 8;
     const akini_report_frame_t f = {.width = WIDTH,
                                     .height = bottom + 30.0,
                                     .left = LEFT + 8.0,
@@ -176,12 +173,14 @@ void akin_report_draw_map(FILE *out, const akin_report_map_t *map)
     (void)fprintf(
         out, "</g>\n<path class=\"g\" d=\"M%.1f %.1fH%.1fV%.1fH%.1fz\"/>\n",
         f.left, f.top, f.width - f.right, bottom, f.left);
-    for (size_t row = 0; row < map->n_rows; row += every)
+    for (size_t row = 0; row < map->n_rows; row++)
         (void)fprintf(out,
-                      "<text x=\"%.1f\" y=\"%.1f\" text-anchor=\"end\">%zu"
+                      "<text%s x=\"%.1f\" y=\"%.1f\" text-anchor=\"end\">%zu"
                       "</text>\n",
-                      f.left - 6.0, f.top + height * ((double)row + 0.5) + 4.0,
-                      row);
+                      height < 12.0 ? " class=\"s\"" : "", f.left - 6.0,
+                      f.top + height * ((double)row + 0.5) +
+                          (height < 12.0 ? 3.0 : 4.0),
+                      map->rows[row]);
     (void)fprintf(out,
                   "<text class=\"at\" transform=\"translate(14 %.1f) "
                   "rotate(-90)\" text-anchor=\"middle\">",

@@ -25,7 +25,8 @@ typedef struct akin_report_map {
     const char *note;     /* below */
     const char *unit;     /* of the values: "times the even share" */
     const double *values; /* [n_rows][n_columns] */
-    const size_t *order;  /* [n_columns] of the columns, from left to right */
+    const size_t *rows;   /* [n_rows] from top to bottom */
+    const size_t *order;  /* [n_columns] from left to right */
     size_t n_rows, n_columns;
 } akin_report_map_t;
 

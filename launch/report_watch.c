@@ -4,6 +4,7 @@
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 /* Of workers, bins, experts and layers: beyond, a page shows nothing. */
 #define MOST 4096u
@@ -171,34 +172,70 @@ void akin_report_watch_shares(const akin_report_watch_t *watch, double *shares)
     }
 }
 
+static double cosine(const double *a, const double *b, size_t n)
+{
+    double ab = 0.0, aa = 0.0, bb = 0.0;
+    for (size_t i = 0; i < n; i++) {
+        ab += a[i] * b[i];
+        aa += a[i] * a[i];
+        bb += b[i] * b[i];
+    }
+    return aa > 0.0 && bb > 0.0 ? ab / sqrt(aa * bb) : 0.0;
+}
+
+void akin_report_watch_rows(const double *shares, size_t n_workers,
+                            size_t n_experts, size_t *rows)
+{
+    for (size_t w = 0; w < n_workers; w++)
+        rows[w] = w;
+    for (size_t i = 1; i < n_workers; i++) {
+        const double *last = shares + rows[i - 1] * n_experts;
+        double most = -1.0;
+        size_t best = i;
+        for (size_t k = i; k < n_workers; k++) {
+            const double alike =
+                cosine(last, shares + rows[k] * n_experts, n_experts);
+            if (alike > most) {
+                most = alike;
+                best = k;
+            }
+        }
+        /* The others keep their order. */
+        const size_t row = rows[best];
+        memmove(rows + i + 1, rows + i, (best - i) * sizeof(*rows));
+        rows[i] = row;
+    }
+}
+
 typedef struct placed {
     size_t expert;
-    size_t worker; /* that uses it most */
+    size_t row; /* of the worker that uses it most */
     double share;
 } placed_t;
 
 static int compare(const void *a, const void *b)
 {
     const placed_t *x = a, *y = b;
-    if (x->worker != y->worker)
-        return x->worker < y->worker ? -1 : 1;
+    if (x->row != y->row)
+        return x->row < y->row ? -1 : 1;
     if (x->share < y->share || x->share > y->share)
         return x->share > y->share ? -1 : 1;
     return x->expert < y->expert ? -1 : x->expert > y->expert;
 }
 
-akin_status_t akin_report_watch_order(const double *shares, size_t n_workers,
-                                      size_t n_experts, size_t *order)
+akin_status_t akin_report_watch_order(const double *shares, const size_t *rows,
+                                      size_t n_workers, size_t n_experts,
+                                      size_t *order)
 {
     placed_t *all = calloc(n_experts + 1, sizeof(*all));
     if (all == NULL)
         return AKIN_ERR_NOMEM;
     for (size_t e = 0; e < n_experts; e++) {
         all[e] = (placed_t){.expert = e};
-        for (size_t w = 0; w < n_workers; w++)
-            if (shares[w * n_experts + e] > all[e].share) {
-                all[e].worker = w;
-                all[e].share = shares[w * n_experts + e];
+        for (size_t row = 0; row < n_workers; row++)
+            if (shares[rows[row] * n_experts + e] > all[e].share) {
+                all[e].row = row;
+                all[e].share = shares[rows[row] * n_experts + e];
             }
     }
     qsort(all, n_experts, sizeof(*all), compare);

@@ -48,13 +48,21 @@ double akin_report_watch_spread(const akin_report_watch_t *watch);
  * \param[out] shares  [n_workers][n_experts] */
 void akin_report_watch_shares(const akin_report_watch_t *watch, double *shares);
 
-/** The experts by the worker that has the largest share of them, the first of
- * several, and by that share.
+/** An order in which workers that use the same experts stand together: after
+ * the first worker always the one, of those that are left, whose shares have
+ * the largest cosine with those of the one before.
  * \param[in]  shares  [n_workers][n_experts]
- * \param[out] order   [n_experts]
+ * \param[out] rows    [n_workers] */
+void akin_report_watch_rows(const double *shares, size_t n_workers,
+                            size_t n_experts, size_t *rows);
+
+/** The experts by the worker that has the largest share of them, the first of
+ * several in the order of rows, and by that share.
+ * \param[in]  rows   [n_workers]
+ * \param[out] order  [n_experts]
  * \return AKIN_OK, AKIN_ERR_NOMEM */
-akin_status_t akin_report_watch_order(const double *shares, size_t n_workers,
-                                      size_t n_experts,
+akin_status_t akin_report_watch_order(const double *shares, const size_t *rows,
+                                      size_t n_workers, size_t n_experts,
                                       size_t *order) AKIN_MUST_CHECK;
 
 #endif

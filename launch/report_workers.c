@@ -160,10 +160,13 @@ static akin_status_t draw_choices(FILE *out, const akin_report_case_t *c)
     char title[192], x_title[96], note[256];
     double *shares = calloc(watch->n_workers * n, sizeof(*shares));
     size_t *order = calloc(n, sizeof(*order));
+    size_t *rows = calloc(watch->n_workers, sizeof(*rows));
     akin_status_t status = AKIN_ERR_NOMEM;
-    if (shares != NULL && order != NULL) {
+    if (shares != NULL && order != NULL && rows != NULL) {
         akin_report_watch_shares(watch, shares);
-        status = akin_report_watch_order(shares, watch->n_workers, n, order);
+        akin_report_watch_rows(shares, watch->n_workers, n, rows);
+        status =
+            akin_report_watch_order(shares, rows, watch->n_workers, n, order);
     }
     if (status == AKIN_OK) {
         (void)snprintf(title, sizeof(title),
@@ -179,10 +182,12 @@ static akin_status_t draw_choices(FILE *out, const akin_report_case_t *c)
                            : 0.0);
         const akin_report_map_t map = {.title = title,
                                        .x_title = x_title,
-                                       .y_title = "decode worker",
+                                       .y_title =
+                                           "decode worker, like beside like",
                                        .note = note,
                                        .unit = "times an even share, from",
                                        .values = shares,
+                                       .rows = rows,
                                        .order = order,
                                        .n_rows = watch->n_workers,
                                        .n_columns = n};
@@ -190,6 +195,7 @@ static akin_status_t draw_choices(FILE *out, const akin_report_case_t *c)
     }
     free(shares);
     free(order);
+    free(rows);
     return status;
 }
 
@@ -216,7 +222,7 @@ static akin_status_t over_time(FILE *out, const akin_report_input_t *input)
             out, "Load is the requests of a worker, running or on their way "
                  "to it; curves of one file, or of all runs, have one scale. "
                  "A policy that gives every worker experts of its own draws a "
-                 "staircase; one that mixes them draws columns.");
+                 "staircase in the map; one that mixes them draws columns.");
     if (n > CASES_MAX)
         akini_report_none(out, "The first 16 are drawn.");
     return status;

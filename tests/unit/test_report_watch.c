@@ -33,7 +33,7 @@ static void test_read(void)
     akin_report_watch_t watch;
     char why[128];
     double shares[8];
-    size_t order[4];
+    size_t order[4], rows[2];
     json_t *json = parse("", "");
     CU_ASSERT_EQUAL_FATAL(
         akin_report_watch_read(json, &watch, why, sizeof(why)), AKIN_OK);
@@ -48,11 +48,29 @@ static void test_read(void)
     CU_ASSERT_DOUBLE_EQUAL(shares[2], 3.0, 1e-12);
     CU_ASSERT_DOUBLE_EQUAL(shares[5], 3.0, 1e-12);
     /* Worker 0 has 2, 0 and, as nobody uses it, 3; worker 1 has 1. */
-    CU_ASSERT_EQUAL(akin_report_watch_order(shares, 2, 4, order), AKIN_OK);
+    akin_report_watch_rows(shares, 2, 4, rows);
+    CU_ASSERT(rows[0] == 0 && rows[1] == 1);
+    CU_ASSERT_EQUAL(akin_report_watch_order(shares, rows, 2, 4, order),
+                    AKIN_OK);
     static const size_t expected[] = {2, 0, 3, 1};
     CU_ASSERT_EQUAL(memcmp(order, expected, sizeof(order)), 0);
     akin_report_watch_cleanup(&watch);
     json_decref(json);
+}
+
+/* Workers 0, 2 and 4 use expert 0, the others mostly expert 1: 3 is the most
+ * like 4, as it uses expert 0 a little. */
+static void test_rows(void)
+{
+    static const double shares[5 * 2] = {2.0, 0.0, 0.0, 2.0, 1.9,
+                                         0.1, 0.2, 1.8, 1.8, 0.2};
+    static const size_t expected[] = {0, 2, 4, 3, 1};
+    size_t rows[5], order[2];
+    akin_report_watch_rows(shares, 5, 2, rows);
+    CU_ASSERT_EQUAL(memcmp(rows, expected, sizeof(rows)), 0);
+    CU_ASSERT_EQUAL(akin_report_watch_order(shares, rows, 5, 2, order),
+                    AKIN_OK);
+    CU_ASSERT(order[0] == 0 && order[1] == 1);
 }
 
 static void test_absent(void)
@@ -107,6 +125,7 @@ static void test_refused(void)
 
 static const runner_test_t tests[] = {
     {"read", test_read},
+    {"rows", test_rows},
     {"absent", test_absent},
     {"refused", test_refused},
 };

@@ -49,9 +49,10 @@ typedef struct akin_sim_faults {
 } akin_sim_faults_t;
 
 /**
- * The i-th request of a domain is the next one of the pool in an order that the
- * seed gives, from the first on again after the last; of a trace's arrivals,
- * the i-th is the i-th of the pool by time.
+ * Requests are those of the pool in an order that the seed gives, from the
+ * first on again after the last; where the mix of the domains is given, those
+ * of each domain; of a trace's arrivals, the i-th is the i-th of the pool by
+ * time.
  */
 typedef struct akin_sim_params {
     const akin_route_pool_t *pool; /* of the cost's model; with counts if the

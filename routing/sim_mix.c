@@ -37,22 +37,32 @@ static akin_status_t sort_by_time(akini_sim_mix_t *mix)
     return AKIN_OK;
 }
 
-/* Fisher and Yates' shuffle of every domain's entries. */
-static void shuffle(akini_sim_mix_t *mix)
+/* Fisher and Yates' shuffle.
+ * \param[in] n_before  draws that were made before. */
+static void shuffle(const akini_sim_mix_t *mix, uint32_t *order, uint32_t n,
+                    uint64_t n_before)
+{
+    for (; n > 1; n--) {
+        const uint64_t i =
+            akin_rng_below(mix->params->seed, STREAM_ORDER, n_before++, n);
+        const uint32_t last = order[n - 1];
+        order[n - 1] = order[i];
+        order[i] = last;
+    }
+}
+
+/* Where the mix is given, domain by domain; else the mix is the pool's, and
+ * none comes again before all others have. */
+static void shuffle_all(akini_sim_mix_t *mix)
 {
     const akin_route_pool_t *pool = mix->params->pool;
-    uint64_t n_draws = 0;
     for (uint32_t i = 0; i < pool->n_entries; i++)
         mix->order[i] = pool->by_domain[i];
-    for (uint32_t d = 0; d < pool->n_domains; d++)
-        for (uint32_t n = pool->first[d + 1] - pool->first[d]; n > 1; n--) {
-            uint32_t *order = mix->order + pool->first[d];
-            const uint64_t i =
-                akin_rng_below(mix->params->seed, STREAM_ORDER, n_draws++, n);
-            const uint32_t last = order[n - 1];
-            order[n - 1] = order[i];
-            order[i] = last;
-        }
+    if (mix->n_domains == 0)
+        shuffle(mix, mix->order, pool->n_entries, 0);
+    for (uint32_t d = 0; d < mix->n_domains; d++)
+        shuffle(mix, mix->order + pool->first[d],
+                pool->first[d + 1] - pool->first[d], pool->first[d]);
 }
 
 akin_status_t akini_sim_mix_init(akini_sim_mix_t *mix,
@@ -69,8 +79,9 @@ akin_status_t akini_sim_mix_init(akini_sim_mix_t *mix,
         return AKIN_ERR_NOMEM;
     if (params->arrivals == AKIN_SIM_TRACE)
         return sort_by_time(mix);
-    mix->n_domains = pool->n_domains;
-    shuffle(mix);
+    if (params->shares != NULL || params->later_shares != NULL)
+        mix->n_domains = pool->n_domains;
+    shuffle_all(mix);
     return AKIN_OK;
 }
 

@@ -7,11 +7,11 @@
 
 typedef struct akini_sim_mix {
     const akin_sim_params_t *params;
-    uint32_t *order;    /* [n_entries] a domain's, in the order of the seed; of
-                           a trace's arrivals all of them, by time */
+    uint32_t *order;    /* [n_entries] in the order of the seed: all, or domain
+                           by domain; of a trace's arrivals all, by time */
     uint32_t *n_taken;  /* [n_domains] */
     double *parts;      /* [n_domains] scratch */
-    uint32_t n_domains; /* 0: a trace's arrivals */
+    uint32_t n_domains; /* that are drawn from; 0: the order is of all */
 } akini_sim_mix_t;
 
 /** cleanup() also after a failure. */

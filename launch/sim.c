@@ -219,7 +219,7 @@ int akin_command_sim(int argc, char **argv)
         akin_config_create(akin_sim_rows, akin_sim_n_rows, &config);
     if (status != AKIN_OK)
         return akin_command_fail(status, &err);
-    akin_sim_job_t job = {.path = o.path};
+    akin_sim_job_t job = {.path = o.path, .is_watched = o.json != 0};
     status = read_config(&o, config, &err);
     int code = AKIN_EXIT_OK;
     if (status == AKIN_OK && o.keys) {

@@ -82,7 +82,7 @@ static void run_one(study_t *study, uint32_t index)
     params.placements = job->placements;
     params.progress = note_progress;
     params.arg = &progress;
-    if (seed == 0)
+    if (seed == 0 && job->is_watched)
         status = watch(job, which, &params, &err);
     if (status == AKIN_OK)
         status = akin_sim_run(&params, &job->results[index], &err);

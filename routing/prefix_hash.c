@@ -124,22 +124,22 @@ static uint32_t decide(const akin_prefix_router_t *router, const void *prefix,
                        size_t bytes, const uint32_t *loads,
                        const uint8_t *eligible)
 {
-    uint32_t least = least_loaded(router, loads, eligible);
-    if (bytes == 0 || least == AKIN_ROUTING_NO_WORKER)
-        return least;
     uint64_t n_eligible = 0;
     uint64_t sum = 0;
     for (uint32_t w = 0; w < router->n_workers; w++) {
-        if (eligible[w] == 0)
-            continue;
-        n_eligible++;
-        sum += loads[w];
+        const uint32_t is_eligible = eligible[w] != 0;
+        n_eligible += is_eligible;
+        sum += loads[w] & (0u - is_eligible);
     }
+    if (bytes == 0 || n_eligible == 0)
+        return least_loaded(router, loads, eligible);
     uint32_t owner =
         find_owner(router, akini_blake2b_64(prefix, bytes), eligible);
     /* load <= 1.25 (sum + 1) / P in integers; the bounds on P and on a load
      * keep both sides below 2^51. */
-    return 4 * n_eligible * loads[owner] <= 5 * (sum + 1) ? owner : least;
+    return 4 * n_eligible * loads[owner] <= 5 * (sum + 1)
+               ? owner
+               : least_loaded(router, loads, eligible);
 }
 
 void akin_prefix_router_decide(const akin_prefix_router_t *router,

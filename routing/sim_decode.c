@@ -117,34 +117,33 @@ akin_status_t akini_sim_decode_join(akini_sim_decode_t *decode, uint32_t w,
     return AKIN_OK;
 }
 
-/* Is a request of the step a copy of another one? */
-static bool find_copies(akini_sim_decode_t *decode,
-                        const akini_sim_worker_t *worker)
+/* Another number for every step. */
+static void number_step(akini_sim_decode_t *decode)
 {
-    bool has_copies = false;
-    if (decode->requests->n_twice == 0)
-        return false;
-    if (++decode->n_steps == 0) {
-        memset(decode->seen, 0,
-               decode->params->pool->n_entries * sizeof(*decode->seen));
-        decode->n_steps = 1;
-    }
-    for (uint32_t i = 0; i < worker->n_running; i++) {
-        const uint32_t slot = worker->members[i];
-        uint32_t *seen = &decode->seen[decode->requests->slots[slot].entry];
-        has_copies |= *seen == decode->n_steps;
-        *seen = decode->n_steps;
-    }
-    return has_copies;
+    if (++decode->n_steps > 0)
+        return;
+    memset(decode->seen, 0,
+           decode->params->pool->n_entries * sizeof(*decode->seen));
+    decode->n_steps = 1;
 }
 
-/* Marks the experts; gives the tokens of context. */
-static uint64_t mark(akini_sim_decode_t *decode,
-                     const akini_sim_worker_t *worker)
+/* Was a request of that entry in the step before? */
+static bool is_copy(akini_sim_decode_t *decode, uint32_t entry)
+{
+    const bool was_seen = decode->seen[entry] == decode->n_steps;
+    decode->seen[entry] = decode->n_steps;
+    return was_seen;
+}
+
+/* Marks the experts, and finds copies; gives the tokens of context. */
+static uint64_t mark(akini_sim_decode_t *decode, akini_sim_worker_t *worker)
 {
     const akin_route_pool_t *pool = decode->params->pool;
     const akini_sim_request_t *slots = decode->requests->slots;
+    const bool may_be_twice = decode->requests->n_twice > 0;
     uint64_t context = 0;
+    worker->has_copies = false;
+    number_step(decode);
     akini_sim_marks_clear(&decode->marks);
     for (uint32_t i = 0; i < worker->n_running; i++) {
         const akini_sim_request_t *request = &slots[worker->members[i]];
@@ -154,6 +153,8 @@ static uint64_t mark(akini_sim_decode_t *decode,
         if (i + 2 < worker->n_running)
             __builtin_prefetch(&slots[worker->members[i + 2]]);
         context += request->n_prompt + request->n_done;
+        if (may_be_twice)
+            worker->has_copies |= is_copy(decode, request->entry);
         akini_sim_marks_add(&decode->marks, pool, request->row);
     }
     return context;
@@ -192,7 +193,6 @@ int akini_sim_decode_start(akini_sim_decode_t *decode, uint32_t w)
         .distinct = distinct,
         .busiest = busiest,
     };
-    worker->has_copies = find_copies(decode, worker);
     worker->distinct = distinct;
     worker->busiest = busiest;
     worker->seconds = akin_worker_cost_step(&decode->params->cost, &step);

@@ -15,17 +15,19 @@ typedef enum akini_sim_state {
     AKINI_SIM_DECODE
 } akini_sim_state_t;
 
+/** What every step looks at comes first, so that it is in one line of the
+ * cache. */
 typedef struct akini_sim_request {
     const uint8_t *row; /* experts of the token that its next step computes */
     uint64_t index;     /* of the run */
-    uint64_t id;        /* of the policy: another one for every attempt */
-    double arrival_s;
-    double first_s; /* of its first token */
-    double token_s; /* of its last one so far */
-    uint32_t entry; /* of the pool */
+    double token_s;     /* of its last token so far */
+    uint32_t entry;     /* of the pool */
     uint32_t n_prompt;
     uint32_t n_output;
-    uint32_t n_done;   /* tokens of its output */
+    uint32_t n_done; /* tokens of its output */
+    uint64_t id;     /* of the policy: another one for every attempt */
+    double arrival_s;
+    double first_s;    /* of its first token */
     uint32_t n_start;  /* tokens that this attempt prefills */
     uint32_t n_cached; /* of these, which need not be computed */
     uint32_t n_filled; /* of these that are there */

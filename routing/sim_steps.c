@@ -36,12 +36,17 @@ static void watch_experts(akini_sim_t *s, const akini_sim_request_t *request)
     const akin_route_pool_t *pool = s->params->pool;
     const size_t cells = akin_route_pool_cells(pool);
     const uint32_t from = request->n_start - request->n_prompt;
+    const uint16_t *counts = s->counts;
     if (s->params->watch == NULL || request->decode >= AKIN_LOAD_WATCH_WORKERS)
         return;
-    memset(s->counts, 0, cells * sizeof(*s->counts));
-    akin_route_pool_count(pool, request->entry, from,
-                          request->n_output - 1 - from, s->counts);
-    akin_load_watch_add(s->params->watch, request->decode, s->counts);
+    if (from == 0 && pool->decode_counts != NULL) {
+        counts = pool->decode_counts + request->entry * cells;
+    } else {
+        memset(s->counts, 0, cells * sizeof(*s->counts));
+        akin_route_pool_count(pool, request->entry, from,
+                              request->n_output - 1 - from, s->counts);
+    }
+    akin_load_watch_add(s->params->watch, request->decode, counts);
 }
 
 static akin_status_t leave(akini_sim_t *s, uint32_t slot)

@@ -28,7 +28,7 @@ const akin_config_row_t akin_job_rows[] = {
     {"modelled.kv_scale", AKIN_CONFIG_INT, "times", "64", 1, 65536, NULL,
      "A token's KV has so many times fewer bytes than the model's; they are "
      "written, moved and checked."},
-    {"modelled.slowdown", AKIN_CONFIG_FLOAT, "times", "1", 0.001, 100000, NULL,
+    {"modelled.slowdown", AKIN_CONFIG_FLOAT, "times", "1", 0.001, 100, NULL,
      "Steps take so many times longer than on the machine: for more ranks than "
      "this one has cores for."},
     {"roles.prefill", AKIN_CONFIG_INT, "workers", "1", 1, 4096, NULL,

@@ -51,6 +51,12 @@ static akin_fit_variant_t variant_of(const akin_sim_job_t *job)
     return strcmp(name, "count") == 0 ? AKIN_FIT_COUNT : AKIN_FIT_COUNT_IDF;
 }
 
+static bool is_plain(const akin_sim_job_t *job)
+{
+    return strcmp(akin_config_string(job->config, "fit.clusters"), "plain") ==
+           0;
+}
+
 /* ---- generated ---- */
 
 static int note_progress(void *arg, uint32_t n_done)
@@ -118,6 +124,7 @@ static akin_status_t fit_generated(const maker_t *m, akin_error_t *err)
         .max_tokens = count_of(job, "fit.max_tokens"),
         .n_clusters = job->params.n_decode,
         .variant = variant_of(job),
+        .is_plain = is_plain(job),
         .seed = job->params.seed,
     };
     return akin_sim_fit_make(&sample, &job->fit, err);
@@ -186,6 +193,7 @@ static akin_status_t fit_trace(const maker_t *m, akin_error_t *err)
         .calibration = calibration,
         .n_clusters = job->params.n_decode,
         .variant = variant_of(job),
+        .is_plain = is_plain(job),
         .seed = job->params.seed,
     };
     status = akin_fit_make(&make, &job->fit, NULL, err);

@@ -97,6 +97,8 @@ const akin_config_row_t akin_sim_rows[] = {
      "Tokens of a prompt and of an output that it counts; 0: all."},
     {"fit.variant", AKIN_CONFIG_CHOICE, "", "count_idf", 0, 0,
      "count|count_idf", "Signatures of plain or of weighted counts."},
+    {"fit.clusters", AKIN_CONFIG_CHOICE, "", "balanced", 0, 0, "balanced|plain",
+     "Clusters of equal size or of any; refits are balanced all the same."},
     {"faults.at", AKIN_CONFIG_STRING, "", "", 0, 0, NULL,
      "Workers that die, as \"decode:3:60, prefill:0:90.5\": role, number from "
      "0, seconds."},

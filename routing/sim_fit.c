@@ -107,6 +107,7 @@ akin_status_t akin_sim_fit_make(const akin_sim_fit_params_t *params,
             .calibration = calibration,
             .n_clusters = params->n_clusters,
             .variant = params->variant,
+            .is_plain = params->is_plain,
             .seed = params->seed,
         };
         status = akin_fit_make(&make, fit, NULL, err);

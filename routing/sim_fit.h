@@ -22,6 +22,7 @@ typedef struct akin_sim_fit_params {
     uint32_t max_tokens; /* of a prompt, and of an output, that count; 0: all */
     uint32_t n_clusters; /* decode workers */
     akin_fit_variant_t variant;
+    bool is_plain; /* clusters of any size */
     uint64_t seed;
 } akin_sim_fit_params_t;
 

@@ -220,6 +220,7 @@ int akin_command_sim(int argc, char **argv)
     if (status != AKIN_OK)
         return akin_command_fail(status, &err);
     akin_sim_job_t job = {.path = o.path, .is_watched = o.json != 0};
+    akin_config_set_lister(config, "akin sim --keys");
     status = read_config(&o, config, &err);
     int code = AKIN_EXIT_OK;
     if (status == AKIN_OK && o.keys) {

@@ -86,10 +86,10 @@ akin_status_t akini_config_unknown(const akin_config_t *config,
     if (name[0] == '\0' && !is_group)
         name = nearest_leaf(config, path);
     if (name == NULL || name[0] == '\0')
-        return akin_error_set(err, AKIN_ERR_CONFIG,
-                              "unknown %s \"%.128s\"; `akin info --config` "
-                              "lists the keys",
-                              what, path);
+        return akin_error_set(
+            err, AKIN_ERR_CONFIG, "unknown %s \"%.128s\"; `%s` lists the keys",
+            what, path,
+            config->lister != NULL ? config->lister : "akin info --config");
     return akin_error_set(err, AKIN_ERR_CONFIG,
                           "unknown %s \"%.128s\", did you mean \"%s\"?", what,
                           path, name);
@@ -211,6 +211,11 @@ akin_status_t akin_config_create(const akin_config_row_t *rows, size_t n_rows,
     }
     *config_p = config;
     return AKIN_OK;
+}
+
+void akin_config_set_lister(akin_config_t *config, const char *command)
+{
+    config->lister = command;
 }
 
 void akin_config_destroy(akin_config_t *config)

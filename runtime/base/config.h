@@ -56,6 +56,10 @@ typedef struct akin_config akin_config_t;
 akin_status_t akin_config_create(const akin_config_row_t *rows, size_t n_rows,
                                  akin_config_t **config_p) AKIN_MUST_CHECK;
 
+/** Say which command lists the keys, for messages about unknown ones:
+ * `akin info --config` if it is not said. The text is borrowed. */
+void akin_config_set_lister(akin_config_t *config, const char *command);
+
 /** Free a config; NULL is allowed. */
 void akin_config_destroy(akin_config_t *config);
 

@@ -23,6 +23,7 @@ struct akin_config {
     const akin_config_row_t *rows;
     size_t n_rows;
     akini_config_value_t *values; /* n_rows of them */
+    const char *lister;           /* NULL: akin info --config */
 };
 
 /* config.c */

@@ -75,6 +75,7 @@ awk -v all="$(value policies 0 distinct_experts mean)" \
 # ---- what is refused ----
 
 refuse 2 '-c SIM is missing' sim
+refuse 2 'akin sim --keys' sim -c "$sim" --set no.such=1
 refuse 2 'did you mean "gpt-oss-20b"?' sim -c "$sim" --set model=gpt-oss-20
 refuse 2 'did you mean "union"?' sim -c "$sim" --set routing.policies=rr,onion
 refuse 2 'names none' sim -c "$sim" --set routing.policies=,

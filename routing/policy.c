@@ -18,6 +18,7 @@ static void note_oom(bool *oom)
 #define uthash_nonfatal_oom(element) note_oom(&oom)
 
 #include "routing/policy_impl.h"
+#include "routing/policy_scan.h"
 
 #include <utlist.h>
 
@@ -299,17 +300,13 @@ int akin_policy_needs_fit(const char *name)
 uint32_t akini_policy_count_eligible(const akin_policy_t *policy,
                                      const uint8_t *eligible)
 {
-    uint32_t count = 0;
-    for (uint32_t w = 0; w < policy->params.n_workers; w++)
-        count += eligible[w] != 0;
-    return count;
+    return akini_scan_count(eligible, policy->params.n_workers);
 }
 
 uint32_t akini_policy_nth_eligible(const akin_policy_t *policy,
                                    const uint8_t *eligible, uint64_t rank)
 {
-    for (uint32_t w = 0; w < policy->params.n_workers; w++)
-        if (eligible[w] != 0 && rank-- == 0)
-            return w;
-    return AKIN_ROUTING_NO_WORKER;
+    const uint32_t n = policy->params.n_workers;
+    const uint32_t w = akini_scan_nth(eligible, n, rank);
+    return w < n ? w : AKIN_ROUTING_NO_WORKER;
 }

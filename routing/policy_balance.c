@@ -3,28 +3,22 @@
 #include "routing/policy_impl.h"
 
 #include "base/rng.h"
+#include "routing/policy_scan.h"
 
 static uint32_t choose_jsq(const akin_policy_t *policy,
                            const akin_policy_request_t *request,
                            const uint8_t *eligible)
 {
     (void)request;
-    uint32_t least = UINT32_MAX;
-    uint32_t n_least = 0;
-    for (uint32_t w = 0; w < policy->params.n_workers; w++) {
-        if (eligible[w] == 0 || policy->in_flight[w] > least)
-            continue;
-        n_least = policy->in_flight[w] == least ? n_least + 1 : 1;
-        least = policy->in_flight[w];
-    }
+    const uint32_t n = policy->params.n_workers;
+    uint32_t n_least;
+    const uint32_t least =
+        akini_scan_least(policy->in_flight, eligible, n, &n_least);
     if (n_least == 0)
         return AKIN_ROUTING_NO_WORKER;
-    uint64_t rank = akin_rng_below(policy->params.seed, AKINI_STREAM_JSQ,
-                                   policy->n_decisions, n_least);
-    for (uint32_t w = 0; w < policy->params.n_workers; w++)
-        if (eligible[w] != 0 && policy->in_flight[w] == least && rank-- == 0)
-            return w;
-    return AKIN_ROUTING_NO_WORKER;
+    const uint64_t rank = akin_rng_below(policy->params.seed, AKINI_STREAM_JSQ,
+                                         policy->n_decisions, n_least);
+    return akini_scan_nth_at(policy->in_flight, eligible, n, least, rank);
 }
 
 static uint32_t choose_p2c(const akin_policy_t *policy,

@@ -9,24 +9,30 @@
 #include <string.h>
 
 const akin_report_metric_info_t akin_report_metrics[AKIN_REPORT_N_METRICS] = {
-    [AKIN_REPORT_COMPLETED] = {"answered", "requests", 0, 0},
-    [AKIN_REPORT_FAILED] = {"failed", "requests", 0, -1},
-    [AKIN_REPORT_DURATION] = {"duration", "s", 2, 0},
-    [AKIN_REPORT_TOKEN_RATE] = {"output", "tokens/s", 1, 1},
-    [AKIN_REPORT_REQUEST_RATE] = {"answered", "requests/s", 2, 1},
-    [AKIN_REPORT_TTFT_P50] = {"TTFT P50", "ms", 2, -1},
-    [AKIN_REPORT_TTFT_P99] = {"TTFT P99", "ms", 2, -1},
-    [AKIN_REPORT_TPOT_MEAN] = {"TPOT mean", "ms", 3, -1},
-    [AKIN_REPORT_TPOT_P50] = {"TPOT P50", "ms", 3, -1},
-    [AKIN_REPORT_TPOT_P95] = {"TPOT P95", "ms", 3, -1},
-    [AKIN_REPORT_TPOT_P99] = {"TPOT P99", "ms", 3, -1},
-    [AKIN_REPORT_BATCH] = {"batch", "requests/step", 2, 0},
-    [AKIN_REPORT_DISTINCT] = {"distinct experts", "per step and layer", 2, -1},
-    [AKIN_REPORT_BUSIEST] = {"on the busiest rank", "experts", 2, -1},
-    [AKIN_REPORT_PREDICTED] = {"predicted of it", "experts", 2, 0},
-    [AKIN_REPORT_CORRELATION] = {"prediction's correlation", "", 3, 1},
-    [AKIN_REPORT_HIT_RATE] = {"prefix cache hits", "share of tokens", 3, 1},
-    [AKIN_REPORT_KV_BYTES] = {"KV cache moved", "MB", 1, -1},
+    [AKIN_REPORT_COMPLETED] = {"answered", "requests", 0, 0, 0},
+    [AKIN_REPORT_FAILED] = {"failed", "requests", 0, -1, 0},
+    [AKIN_REPORT_DURATION] = {"duration", "s", 2, 0, 0},
+    [AKIN_REPORT_TOKEN_RATE] = {"output", "tokens/s", 1, 1, 0},
+    [AKIN_REPORT_REQUEST_RATE] = {"answered", "requests/s", 2, 1, 0},
+    [AKIN_REPORT_TTFT_P50] = {"TTFT P50", "ms", 2, -1, 0},
+    [AKIN_REPORT_TTFT_P99] = {"TTFT P99", "ms", 2, -1, 0},
+    [AKIN_REPORT_TPOT_MEAN] = {"TPOT mean", "ms", 3, -1, 0},
+    [AKIN_REPORT_TPOT_P50] = {"TPOT P50", "ms", 3, -1, 0},
+    [AKIN_REPORT_TPOT_P95] = {"TPOT P95", "ms", 3, -1, 0},
+    [AKIN_REPORT_TPOT_P99] = {"TPOT P99", "ms", 3, -1, 0},
+    [AKIN_REPORT_ITL_P50] = {"ITL P50", "ms", 3, -1, 0},
+    [AKIN_REPORT_ITL_P99] = {"ITL P99", "ms", 3, -1, 0},
+    [AKIN_REPORT_QUEUE] = {"wait for prefill", "ms", 2, -1, 0},
+    [AKIN_REPORT_BATCH] = {"batch", "requests/step", 2, 0, 0},
+    [AKIN_REPORT_DISTINCT] = {"distinct experts", "per step and layer", 2, -1,
+                              0},
+    [AKIN_REPORT_BUSIEST] = {"on the busiest rank", "experts", 2, -1, 0},
+    [AKIN_REPORT_PREDICTED] = {"predicted of it", "experts", 2, 0, 0},
+    [AKIN_REPORT_CORRELATION] = {"prediction's correlation", "", 3, 1, 0},
+    [AKIN_REPORT_HIT_RATE] = {"prefix cache hits", "share of tokens", 3, 1, 1},
+    [AKIN_REPORT_KV_BYTES] = {"KV cache moved", "MB", 1, -1, 0},
+    [AKIN_REPORT_DEATHS] = {"workers lost", "", 1, 0, 1},
+    [AKIN_REPORT_RERUN] = {"begun again", "requests", 1, 0, 1},
 };
 
 static const char *const run_keys[AKIN_REPORT_N_METRICS] = {
@@ -46,6 +52,10 @@ static const char *const run_keys[AKIN_REPORT_N_METRICS] = {
     [AKIN_REPORT_BUSIEST] = "max_rank_distinct_experts_per_step",
     [AKIN_REPORT_HIT_RATE] = "prefix_cache_hit_rate",
     [AKIN_REPORT_KV_BYTES] = "kv_bytes_moved",
+    [AKIN_REPORT_ITL_P50] = "p50_itl_ms",
+    [AKIN_REPORT_ITL_P99] = "p99_itl_ms",
+    [AKIN_REPORT_DEATHS] = "times_lost",
+    [AKIN_REPORT_RERUN] = "requests_restarted",
 };
 
 static const char *const replay_keys[AKIN_REPORT_N_METRICS] = {
@@ -73,6 +83,12 @@ static const char *const sim_keys[AKIN_REPORT_N_METRICS] = {
     [AKIN_REPORT_BATCH] = "batch",
     [AKIN_REPORT_DISTINCT] = "distinct_experts",
     [AKIN_REPORT_BUSIEST] = "busiest_rank_experts",
+    [AKIN_REPORT_ITL_P50] = "p50_itl_ms",
+    [AKIN_REPORT_ITL_P99] = "p99_itl_ms",
+    [AKIN_REPORT_QUEUE] = "queue_ms",
+    [AKIN_REPORT_HIT_RATE] = "prefix_cached_percent",
+    [AKIN_REPORT_DEATHS] = "deaths",
+    [AKIN_REPORT_RERUN] = "rerun_requests",
 };
 
 double akin_report_number(const json_t *object, const char *key)
@@ -98,9 +114,12 @@ size_t akin_report_count(const akin_report_input_t *input,
                          akin_report_metric_t metric)
 {
     size_t n = 0;
-    for (size_t i = 0; i < input->n_cases; i++)
+    int is_any = !akin_report_metrics[metric].if_any;
+    for (size_t i = 0; i < input->n_cases; i++) {
         n += isfinite(input->cases[i].values[metric]) ? 1 : 0;
-    return n;
+        is_any |= input->cases[i].values[metric] > 0.0;
+    }
+    return is_any ? n : 0;
 }
 
 static void read_run(akin_report_case_t *c)
@@ -126,7 +145,7 @@ static void read_run(akin_report_case_t *c)
     }
     /* With nothing that failed or was answered a time of 0 is no time. */
     if (!(c->values[AKIN_REPORT_COMPLETED] > 0.0))
-        for (int m = AKIN_REPORT_TTFT_P50; m <= AKIN_REPORT_TPOT_P99; m++)
+        for (int m = AKIN_REPORT_TTFT_P50; m <= AKIN_REPORT_ITL_P99; m++)
             c->values[m] = (double)NAN;
     c->is_run = 1;
     c->policy = json_string_value(json_object_get(run, "policy"));
@@ -168,6 +187,10 @@ static akin_status_t read_policy(akin_report_case_t *c, size_t index,
                        "policies[%zu].%s.mean is not a number", index,
                        keys[AKIN_REPORT_TPOT_P50]);
         return refuse(path, why, err);
+    }
+    if (c->is_sim) {
+        c->values[AKIN_REPORT_HIT_RATE] /= 100.0;
+        c->half_widths[AKIN_REPORT_HIT_RATE] /= 100.0;
     }
     /* Policies that do not predict have a 0 there. */
     if (!(c->values[AKIN_REPORT_PREDICTED] > 0.0)) {

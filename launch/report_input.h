@@ -21,6 +21,9 @@ typedef enum akin_report_metric {
     AKIN_REPORT_TPOT_P50,
     AKIN_REPORT_TPOT_P95,
     AKIN_REPORT_TPOT_P99,
+    AKIN_REPORT_ITL_P50,
+    AKIN_REPORT_ITL_P99,
+    AKIN_REPORT_QUEUE,
     AKIN_REPORT_BATCH,
     AKIN_REPORT_DISTINCT,
     AKIN_REPORT_BUSIEST,
@@ -28,6 +31,8 @@ typedef enum akin_report_metric {
     AKIN_REPORT_CORRELATION,
     AKIN_REPORT_HIT_RATE,
     AKIN_REPORT_KV_BYTES,
+    AKIN_REPORT_DEATHS,
+    AKIN_REPORT_RERUN,
     AKIN_REPORT_N_METRICS
 } akin_report_metric_t;
 
@@ -37,6 +42,7 @@ typedef struct akin_report_metric_info {
     const char *unit; /* "" if it is a plain number */
     int digits;       /* behind the point */
     int better;       /* -1: less, +1: more, 0: neither */
+    int if_any;       /* of no interest where it is 0 everywhere */
 } akin_report_metric_info_t;
 
 extern const akin_report_metric_info_t
@@ -103,7 +109,7 @@ const char *akin_report_case_name(const akin_report_case_t *c);
 /** A number of an object; NaN: it has none. */
 double akin_report_number(const json_t *object, const char *key);
 
-/** Cases that have a metric. */
+/** Cases that have a metric; none if it is of no interest. */
 size_t akin_report_count(const akin_report_input_t *input,
                          akin_report_metric_t metric);
 

@@ -153,8 +153,15 @@ static void write_replay_facts(FILE *out, const json_t *replay)
     write_number(out, "experts", replay, "experts");
     write_number(out, "top k", replay, "top_k");
     write_number(out, "workers", replay, "workers");
-    write_number(out, "requests in flight per worker", replay, "in_flight");
-    write_number(out, "arrivals per second", replay, "rate");
+    /* A simulation says in words how its requests come. */
+    if (json_object_get(replay, "sim") == NULL) {
+        write_number(out, "requests in flight per worker", replay, "in_flight");
+        write_number(out, "arrivals per second", replay, "rate");
+    }
+    write_fact(out, "load",
+               json_string_value(json_object_get(replay, "arrivals")));
+    write_number(out, "prompt tokens", replay, "prompt_tokens");
+    write_number(out, "output tokens", replay, "output_tokens");
     write_number(out, "requests to measure", replay, "requests_to_measure");
     write_number(out, "seeds", replay, "n_seeds");
     (void)fprintf(out, "step times are modelled.");
@@ -205,6 +212,25 @@ static void warn(FILE *out, int *n, const char *text)
     (void)fprintf(out, "%s<li>", (*n)++ == 0 ? "<ul class=\"warn\">\n" : "");
     akin_report_text(out, text);
     (void)fprintf(out, "</li>\n");
+}
+
+/* In a pool of few requests a request may meet itself. */
+static void warn_of_copies(FILE *out, int *n, const akin_report_input_t *input)
+{
+    char text[512];
+    for (size_t i = 0; i < input->n_cases; i++) {
+        const akin_report_case_t *c = &input->cases[i];
+        const double percent = akin_report_number(
+            json_object_get(c->json, "copies_percent"), "mean");
+        if (!(percent >= 1.0))
+            continue;
+        (void)snprintf(text, sizeof(text),
+                       "%s: a request was beside a copy of itself in %.1f %% "
+                       "of the steps, which flatters policies that look at "
+                       "experts; raise routes.requests",
+                       c->label, percent);
+        warn(out, n, text);
+    }
 }
 
 static void warn_of_file(FILE *out, int *n, const akin_report_input_t *input,
@@ -268,6 +294,7 @@ void akini_report_warnings(FILE *out, const akin_report_input_t *input)
              "not compare.");
     for (size_t i = 0; i < input->n_files; i++)
         warn_of_file(out, &n, input, i);
+    warn_of_copies(out, &n, input);
     if (n > 0)
         (void)fprintf(out, "</ul>\n");
 }

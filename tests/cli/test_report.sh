@@ -168,12 +168,20 @@ lacks 'against load: other'
 lacks 'of each third'
 # 10 and 20 of 0 .. 20 arrivals, 12.5 and 14.5 of 0 .. 15 ms.
 page 'd="M340.0 54.0L618.0 18.8"'
+lacks 'workers lost'
+lacks 'flatters'
 sim s4.json m 10 12.5 true
+sed -i 's/"phases"/"deaths": {"mean": 2.5}, "prefix_cached_percent": \
+  {"mean": 37.5}, "copies_percent": {"mean": 4.25}, &/' "$work/s4.json"
 accept report "$work/s4.json" -o "$work/page.html"
 whole
 page 'Median TPOT of the requests of each third'
 page '>12.75</text>'
 page '>13.25</text>'
+page '<th>workers lost<small>&#160;</small></th>'
+page '<td>2.5</td>'
+page '<td>0.375</td>'
+page 'a copy of itself in 4.2 % of the steps'
 
 replay r1.json 8 12.5
 replay r2.json 16 14.5

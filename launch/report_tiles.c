@@ -53,9 +53,10 @@ static void draw_curve(FILE *out, const akin_report_tiles_t *t,
 static void draw_tile(FILE *out, const akin_report_tiles_t *t,
                       const grid_t *grid, size_t i, size_t id)
 {
-    const double x = LEFT + (double)(i % grid->n_columns) * (grid->width + GAP);
-    const double y =
-        10.0 + (double)(i / grid->n_columns) * (grid->height + GAP);
+    const size_t row = i / grid->n_columns;
+    const size_t column = i % grid->n_columns;
+    const double x = LEFT + (double)column * (grid->width + GAP);
+    const double y = 10.0 + (double)row * (grid->height + GAP);
     (void)fprintf(out,
                   "<g transform=\"translate(%.1f %.1f)\"><path class=\"t\" "
                   "d=\"M0 0H%.1fV%.1fH0z\"/><path class=\"a\" d=\"M0 %.1fL",
@@ -104,10 +105,10 @@ void akin_report_draw_tiles(FILE *out, const akin_report_tiles_t *tiles,
 
 unsigned akin_report_colour(double value)
 {
+    double bound = 0.125;
     unsigned colour = 0;
-    for (double bound = 0.125; colour + 1 < AKIN_REPORT_COLOURS; bound *= 2.0) {
-        if (!(value >= bound))
-            break;
+    while (colour + 1 < AKIN_REPORT_COLOURS && value >= bound) {
+        bound *= 2.0;
         colour++;
     }
     return colour;

@@ -13,19 +13,25 @@
 #
 # A cell is one call of akin. What it printed is kept as DIR/NAME.json, so that a
 # second call of this script goes on where the first was stopped; a cell whose
-# call has changed runs again. It needs jq.
+# call has changed runs again. Routes of requests are made once for each model
+# and workload, in DIR/routes, 4 GB in all. It needs jq.
 set -euo pipefail
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 top=$(cd "$here/../.." && pwd)
 
-# Seconds of arrivals before and while requests are measured; runs per policy.
-warmup=40
-seconds=120
+# Seconds of arrivals before requests are measured, and while they are; runs of
+# every policy.
+warmup=30
+seconds=40
 seeds=3
 rates=(20 40 60 80 100)
 ep_rates=(24 32 40 48 56)
 scales=(64 256 1024 4096)
-made_requests=500
+# Requests whose routes are made, and how many of these the fit learns from. The
+# others are more than are ever in the system, so that none meets a copy of
+# itself.
+made=4200
+learned=1000
 decide_workers=16,256,4096
 bench_seconds=2
 
@@ -54,9 +60,9 @@ usage_error() {
 while [ $# -gt 0 ]; do
     case $1 in
     --quick)
-        warmup=1 seconds=2 seeds=2 made_requests=100
-        decide_workers=16 bench_seconds=1
+        warmup=1 seconds=2 seeds=2 made=300 learned=100
         rates=(60) ep_rates=(40) scales=(64)
+        decide_workers=16 bench_seconds=1
         ;;
     --list) list=yes ;;
     --out | --only | --threads | --akin)
@@ -78,15 +84,20 @@ sim() {
     local name=$1 file=$2 rate=$3 settings=() setting
     shift 3
     for setting in "requests.rate=$rate" "requests.warmup=$((rate * warmup))" \
-        "requests.measured=$((rate * seconds))" "seeds=$seeds" "$@"; do
+        "requests.measured=$((rate * seconds))" "seeds=$seeds" \
+        "fit.requests=$learned" "$@"; do
         settings+=(--set "$setting")
     done
     cell "$name" sim -c "$file" --cost --json "${settings[@]}"
 }
 
-# 8 prefill and 16 decode workers, one GPU each.
+# pool NAME MODEL KIND RATE KEY=VALUE...: 8 prefill and 16 decode workers of one
+# GPU each.
 pool() {
-    sim "$1" 8p16d-qwen3-30b-task.sim "${@:2}"
+    routes=$2-$3
+    sim "$1" 8p16d-qwen3-30b-task.sim "$4" model="$2" \
+        routes.trace="$out/routes/$routes.json" "${@:5}"
+    routes=
 }
 
 all_cells() {
@@ -94,50 +105,59 @@ all_cells() {
     for model in "${models[@]}"; do
         for kind in "${kinds[@]}"; do
             for rate in "${rates[@]}"; do
-                pool "rate-$model-$kind-$rate" "$rate" model="$model" \
-                    workload.kind="$kind" \
+                pool "rate-$model-$kind-$rate" "$model" "$kind" "$rate" \
                     routing.policies="$baselines,domain,eldr-static,eldr,$ours"
             done
-            pool "variant-$model-$kind" 60 model="$model" \
-                workload.kind="$kind" fit.variant=count \
-                routing.policies=rr,eldr,union-band
+            pool "variant-$model-$kind" "$model" "$kind" 60 \
+                fit.variant=count routing.policies=rr,eldr,union-band
         done
+        pool "plain-$model" "$model" task 60 fit.clusters=plain \
+            routing.policies=rr,eldr-static,eldr,union-band
         # 0.1 is among the cells above.
         for tau in 0 0.2 0.3; do
-            pool "tau-$model-$tau" 60 model="$model" routing.tau="$tau" \
+            pool "tau-$model-$tau" "$model" task 60 routing.tau="$tau" \
                 routing.policies=rr,eldr,union-band
         done
     done
     for n in 8 24; do
         for rate in "${rates[@]}"; do
-            pool "pool-$n-$rate" "$rate" workload.kind=language \
+            pool "pool-$n-$rate" qwen3-30b-a3b language "$rate" \
                 roles.decode="$n" routing.policies="rr,eldr,$ours"
         done
     done
+    for n in 0 1000000; do
+        sim "cache-$n" 8p16d-qwen3-30b-task.sim 100 model=gpt-oss-120b \
+            workload.shared_prefix_tokens=256 prefill.cache_tokens="$n" \
+            routing.policies="$baselines,eldr,$ours"
+    done
     for place in linear activation; do
         for rate in "${ep_rates[@]}"; do
+            routes=qwen3-235b-a22b-language
             sim "ep-$place-$rate" 2p8d-ep4-qwen3-235b-language.sim "$rate" \
+                routes.trace="$out/routes/$routes.json" \
                 ep.placement="$place" routing.policies="$baselines,eldr,$ours"
+            routes=
         done
     done
     sim drift drift.sim 60
     for n in "${scales[@]}"; do
         sim "scale-$n" scale.sim $((n * 4)) roles.decode="$n" \
-            roles.prefill=$((n / 2))
+            roles.prefill=$((n / 2)) requests.warmup=$((n * 20)) \
+            requests.measured=$((n * 40)) seeds=1
     done
     for kind in "${kinds[@]}"; do
-        cell "trace-$kind-made" trace make --like qwen3-30b-a3b --workload "$kind" \
-            --requests "$made_requests" -o "$out/traces/$kind.json" --json
-        cell "trace-$kind" trace info "$out/traces/$kind.json" --json
+        routes=qwen3-30b-a3b-$kind
+        cell "trace-$kind" trace info "$out/routes/$routes.json" --json
+        routes=
     done
-    cell route bench route --workers "$decide_workers" --seconds "$bench_seconds" \
-        --json
+    cell decision bench route --workers "$decide_workers" \
+        --seconds "$bench_seconds" --json
 }
 
-# cell NAME ARGUMENT...: runs akin unless the cell is there.
+# cell NAME ARGUMENT...: runs akin unless the cell is there, after it has made
+# $routes, MODEL-KIND, if the cell needs these.
 cell() {
-    local name=$1 file=$out/$1.json
-    shift
+    local name=$1
     # shellcheck disable=SC2053 # It is a pattern.
     [[ $name == $only ]] || return 0
     if [ -n "$list" ]; then
@@ -145,11 +165,33 @@ cell() {
         return
     fi
     n_seen=$((n_seen + 1))
-    if jq -e --arg call "$*" '.call == $call' "$file" >/dev/null 2>&1; then
-        return
-    fi
+    ! is_there "$@" || return 0
+    [ -z "$routes" ] || make_routes
     printf '[%d/%d] %s\n' "$n_seen" "$n_cells" "$name" >&2
-    local extra=()
+    keep "$@"
+}
+
+make_routes() {
+    local file=$out/routes/$routes
+    set -- "$routes" trace make --like "${routes%-*}" \
+        --workload "${routes##*-}" --requests "$made" --prompt-tokens 128 \
+        --output-tokens 512 --output-spread 0 --seed 1 -o "$file.json" --json
+    if ! is_there "$@"; then
+        echo "routes of $made requests: $routes" >&2
+        rm -f "$file".*
+        keep "$@"
+    fi
+}
+
+# is_there NAME ARGUMENT...: has this call of akin been made?
+is_there() {
+    jq -e --arg call "${*:2}" '.call == $call' "$out/$1.json" >/dev/null 2>&1
+}
+
+# keep NAME ARGUMENT...: runs akin and keeps what it printed.
+keep() {
+    local name=$1 extra=()
+    shift
     [ "$1" != sim ] || extra=(--threads "$threads")
     "$akin" "$@" ${extra[@]+"${extra[@]}"} >"$out/.printed" 2>"$out/.said" \
         </dev/null &
@@ -158,11 +200,12 @@ cell() {
         cat "$out/.said" >&2
         fail "the cell $name failed: $akin $*"
     }
+    child=
     jq -n --arg cell "$name" --arg call "$*" --rawfile said "$out/.said" \
         --slurpfile printed "$out/.printed" \
         '{cell: $cell, call: $call, said: $said, printed: $printed[0]}' \
         >"$out/.cell"
-    mv "$out/.cell" "$file"
+    mv "$out/.cell" "$out/$name.json"
 }
 
 stop() {
@@ -173,6 +216,7 @@ stop() {
     exit 4
 }
 
+routes=
 if [ -n "$list" ]; then
     all_cells
     exit
@@ -180,7 +224,7 @@ fi
 command -v jq >/dev/null || fail "jq is missing; it is a package of that name"
 [ -x "$akin" ] || fail "$akin is missing: build it, or say --akin FILE"
 akin=$(realpath "$akin")
-mkdir -p "$out/traces"
+mkdir -p "$out/routes"
 out=$(realpath "$out")
 cd "$here"
 child=

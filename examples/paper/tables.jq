@@ -169,6 +169,28 @@ def table($head): ($head | row), ($head | map("---") | row), (.[] | row), "";
         (to_policy($name; "union-band"; "rr"; $p50) | change)]]
     | table(["model", "workload", "variant", "rho", "`eldr`", "`union-band`"]);
 
+  def clusters_table:
+    [$models[] as $model | ("balanced", "plain") as $clusters
+     | (if $clusters == "plain" then "plain-\($model)"
+        else "rate-\($model)-task-60" end) as $name
+     | ($theirs.clusters_p50_tpot_ms[$model][$clusters]?
+        | if . == null then . else fixed(2) end) as $their
+     | [$title[$model], $clusters, $their]
+       + [("eldr-static", "eldr", "union-band") as $policy
+          | ($p50, $p99) as $figure | values($name; $policy; $figure) | ms]]
+    | table(["model", "clusters", "ELDR, published", "`eldr-static`", "P99",
+             "`eldr`", "P99", "`union-band`", "P99"]);
+
+  def cache_table:
+    [("0", "1000000") as $tokens | "cache-\($tokens)" as $name
+     | select($cells[$name] != null)
+     | [(if $tokens == "0" then "off" else "on" end),
+        (values($name; "rr"; "p50_ttft_ms") | ms),
+        $theirs.cache_change_percent, best($name; $p50).policy]
+       + [$routed[] as $policy | to_best($name; $policy; $p50) | change]]
+    | table(["cache", "TTFT P50, ms", "ELDR, published", "best"]
+            + ($routed | map("`\(.)` to best")));
+
   def experts_table:
     [["ELDR, published", null, $theirs.active_experts_change_percent],
      (("rr", "domain", $routed[]) as $policy
@@ -233,7 +255,7 @@ def table($head): ($head | row), ($head | map("---") | row), (.[] | row), "";
 
   def route_table:
     [["16", "ELDR, published", $theirs.routing_us, null, null],
-     ($cells.route.printed[]
+     ($cells.decision.printed[]
       | [.workers, "`\(.policy)`",
          ((.seconds, .p99_seconds, .decide_seconds) * 1e6 | fixed(1))])]
     | table(["decode workers", "policy", "choice, us", "P99",
@@ -257,6 +279,12 @@ def table($head): ($head | row), ($head | map("---") | row), (.[] | row), "";
   section("variant-"; "Signature variant";
     "60 requests/s: quality of the signatures, and change of TPOT P50 against rr in %. Published are rho \($theirs.signature_quality.count_idf) for count_idf and \($theirs.signature_quality.binary) for binary signatures, means over six cells.";
     variant_table),
+  section("plain-"; "Plain clusters";
+    "Task, 60 requests/s: TPOT P50 in ms, and P99.";
+    clusters_table),
+  section("cache-"; "Prefix cache";
+    "GPT-OSS-120B, task, 100 requests/s, prompts of a domain with 256 tokens in common: change of TPOT P50 in % against the best of random, rr, jsq and p2c.";
+    cache_table),
   section("rate-qwen3-30b-a3b-task"; "Active experts per step";
     "Qwen3-30B-A3B, task: per layer, and change against rr.";
     experts_table),
@@ -270,6 +298,6 @@ def table($head): ($head | row), ($head | map("---") | row), (.[] | row), "";
   section("trace-"; "Routes that are made";
     "Correlation of a request's rates in prompt and decode; change in % of the experts that batches of one domain touch against mixed ones.";
     trace_table),
-  section("route"; "Time of a decision";
+  section("decision"; "Time of a decision";
     "Medians and P99 on one core, 48 layers of 128 experts.";
     route_table)

@@ -155,7 +155,7 @@ double akini_sim_mix_arrival(const akini_sim_mix_t *mix, uint64_t index)
     const double last_s = pool->entries[mix->order[n - 1]].arrival_s;
     /* The last one is as far from the next first one as any two in the mean. */
     const double pass_s = n > 1 ? (last_s - first_s) * n / (n - 1) : 1.0;
-    const double passes = (double)(index / n);
+    const uint64_t passes = index / n;
     return pool->entries[mix->order[index % n]].arrival_s - first_s +
-           passes * pass_s;
+           (double)passes * pass_s;
 }

@@ -10,6 +10,7 @@
 #include "engine/modelled_kv.h"
 #include "ep/placement_choice.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -201,6 +202,7 @@ static void write_logits(const modelled_engine_t *e, const akin_kv_view_t *view,
     uint64_t at = akini_modelled_mix(
         name ^
         akini_modelled_kv_read(view, slots, (uint32_t)(name % (position + 1))));
+    assert(c->vocab_size > 0);
     memset(logits, 0, c->vocab_size * sizeof(*logits));
     for (uint32_t i = 0; i < N_CANDIDATES; i++) {
         at = akini_modelled_mix(at + AKIN_MODELLED_NO_NAME);

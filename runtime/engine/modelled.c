@@ -199,18 +199,19 @@ static void write_logits(const modelled_engine_t *e, const akin_kv_view_t *view,
                          uint64_t name, float *logits)
 {
     const akin_model_config_t *c = &e->config;
+    const uint32_t vocab = c->vocab_size;
     uint64_t at = akini_modelled_mix(
         name ^
         akini_modelled_kv_read(view, slots, (uint32_t)(name % (position + 1))));
-    assert(c->vocab_size > 0);
-    memset(logits, 0, c->vocab_size * sizeof(*logits));
+    assert(vocab > 0);
+    memset(logits, 0, vocab * sizeof(*logits));
     for (uint32_t i = 0; i < N_CANDIDATES; i++) {
         at = akini_modelled_mix(at + AKIN_MODELLED_NO_NAME);
         /* 1 to 9, of 24 bits. */
-        logits[at % c->vocab_size] = 1.0f + (float)(at >> 40) * 0x1p-21f;
+        logits[at % vocab] = 1.0f + (float)(at >> 40) * 0x1p-21f;
     }
     for (uint32_t i = 0; i < c->n_eos_ids; i++)
-        if (c->eos_ids[i] < c->vocab_size)
+        if (c->eos_ids[i] < vocab)
             logits[c->eos_ids[i]] = NEVER;
 }
 

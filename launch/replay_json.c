@@ -50,6 +50,25 @@ static int set_changes(json_t *object, const akin_replay_job_t *job,
     return failed;
 }
 
+/* [[0, ms], [5, ms], ... [100, ms]], means over the seeds. */
+static json_t *percentiles(const akin_replay_job_t *job, uint32_t which)
+{
+    const uint32_t n = job->options.n_seeds;
+    json_t *list = json_array();
+    for (uint32_t i = 0; i < AKIN_REPLAY_PERCENTILES; i++) {
+        double ms = 0.0;
+        for (uint32_t s = 0; s < n; s++)
+            ms += 1e3 / n *
+                  job->results[(size_t)which * n + s].tpot_percentiles_s[i];
+        if (json_array_append_new(list, json_pack("[if]", 5 * (int)i, ms)) !=
+            0) {
+            json_decref(list);
+            return NULL;
+        }
+    }
+    return list;
+}
+
 static int set_counts(json_t *object, const akin_replay_job_t *job,
                       uint32_t which)
 {
@@ -91,7 +110,9 @@ static json_t *case_json(const akin_replay_job_t *job, uint32_t which,
                                 interval(values, job->options.n_seeds)) != 0;
     }
     if (!failed)
-        failed = set_counts(object, job, which);
+        failed = set_counts(object, job, which) ||
+                 json_object_set_new(object, "tpot_percentiles_ms",
+                                     percentiles(job, which)) != 0;
     if (!failed)
         failed = best == AKIN_REPLAY_NO_CASE
                      ? json_object_set_new(object, "change_percent",

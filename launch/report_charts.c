@@ -97,9 +97,11 @@ static akin_status_t distributions(FILE *out, const akin_report_input_t *input)
             "Time to first token (TTFT): share of requests within a time");
     (void)fprintf(out, "</div>\n");
     for (size_t i = 0; i < input->n_cases; i++)
-        if (!input->cases[i].is_run) {
-            akini_report_none(out, "Of replays and simulations three "
-                                   "percentiles are known: 50, 95 and 99.");
+        if (!input->cases[i].is_run &&
+            !json_is_array(
+                json_object_get(input->cases[i].json, "tpot_percentiles_ms"))) {
+            akini_report_none(out, "Of some files three percentiles are known: "
+                                   "50, 95 and 99.");
             break;
         }
     if (!has_tpot)

@@ -37,6 +37,25 @@ static json_t *phase_json(const akin_sim_job_t *job, uint32_t which,
                      "p50_tpot_ms_values", array_of(values, job->n_seeds));
 }
 
+/* [[0, ms], [5, ms], ... [100, ms]], means over the seeds, of an array in the
+ * results. */
+static json_t *percentiles(const akin_sim_job_t *job, uint32_t which,
+                           size_t offset)
+{
+    json_t *list = json_array();
+    for (uint32_t i = 0; i < AKIN_SIM_PERCENTILES; i++) {
+        double ms = 0.0;
+        for (uint32_t s = 0; s < job->n_seeds; s++) {
+            const void *at =
+                (const char *)&job->results[(size_t)which * job->n_seeds + s] +
+                offset;
+            ms += 1e3 / job->n_seeds * ((const double *)at)[i];
+        }
+        (void)json_array_append_new(list, json_pack("[if]", 5 * (int)i, ms));
+    }
+    return list;
+}
+
 static json_t *case_json(const akin_sim_job_t *job, uint32_t which,
                          double *values)
 {
@@ -57,6 +76,14 @@ static json_t *case_json(const akin_sim_job_t *job, uint32_t which,
                       number_of(change), "change_half_width",
                       number_of(change_width), "values", of_seeds));
     }
+    (void)json_object_set_new(
+        json, "ttft_percentiles_ms",
+        percentiles(job, which,
+                    offsetof(akin_sim_result_t, ttft_percentiles_s)));
+    (void)json_object_set_new(
+        json, "tpot_percentiles_ms",
+        percentiles(job, which,
+                    offsetof(akin_sim_result_t, tpot_percentiles_s)));
     json_t *phases = json_array();
     for (uint32_t p = 0; p < AKIN_SIM_PHASES; p++)
         (void)json_array_append_new(phases, phase_json(job, which, p, values));

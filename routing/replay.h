@@ -37,12 +37,16 @@ typedef struct akin_replay_params {
                                  none */
 } akin_replay_params_t;
 
+/** Every fifth percentile, from the least value to the largest. */
+#define AKIN_REPLAY_PERCENTILES 21u
+
 /** What the measured requests saw, and the steps that ended meanwhile. */
 typedef struct akin_replay_result {
     double tpot_p50_s; /* over requests: time per decode token */
     double tpot_mean_s;
     double tpot_p95_s;
     double tpot_p99_s;
+    double tpot_percentiles_s[AKIN_REPLAY_PERCENTILES];
     double distinct;    /* distinct experts per layer, mean over steps */
     double busiest;     /* of the busiest rank, likewise; one rank: the same */
     double predicted;   /* what the policy expected of it; 0: it expects nothing

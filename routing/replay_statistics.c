@@ -101,4 +101,7 @@ void akini_replay_statistics_result(akini_replay_statistics_t *of,
         .n_steps = of->n_steps,
         .n_tokens = of->n_tokens,
     };
+    for (uint32_t i = 0; i < AKIN_REPLAY_PERCENTILES; i++)
+        result_p->tpot_percentiles_s[i] =
+            percentile(of->tpots, n, i / (AKIN_REPLAY_PERCENTILES - 1.0));
 }

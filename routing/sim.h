@@ -15,6 +15,9 @@ extern "C" {
 /** Requests inside a simulation at most: beyond, it cannot keep up. */
 #define AKIN_SIM_MAX_INSIDE 524288u
 
+/** Every fifth percentile, from the least value to the largest. */
+#define AKIN_SIM_PERCENTILES 21u
+
 /** Thirds of the measured requests. */
 #define AKIN_SIM_PHASES 3u
 
@@ -120,6 +123,8 @@ typedef struct akin_sim_result {
     akin_sim_spread_t ttft_s;
     akin_sim_spread_t tpot_s;
     akin_sim_spread_t itl_s;
+    double ttft_percentiles_s[AKIN_SIM_PERCENTILES];
+    double tpot_percentiles_s[AKIN_SIM_PERCENTILES];
     double queue_s;  /* wait for a prefill worker, mean */
     double stay_s;   /* arrival to last token, mean */
     double distinct; /* experts per layer and step, mean over the steps that

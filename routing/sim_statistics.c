@@ -104,6 +104,14 @@ static akin_sim_spread_t spread_of(double *values, uint32_t n)
     return spread;
 }
 
+/* Of values that spread_of() has sorted. */
+static void take_percentiles(const double *sorted, uint32_t n, double *to)
+{
+    for (uint32_t i = 0; i < AKIN_SIM_PERCENTILES; i++)
+        to[i] =
+            n > 0 ? percentile(sorted, n, i / (AKIN_SIM_PERCENTILES - 1.0)) : 0;
+}
+
 /* Middle of the bucket in which a part q of the gaps ends. */
 static double gap_percentile(const akini_sim_statistics_t *of, double q)
 {
@@ -132,6 +140,8 @@ void akini_sim_statistics_result(akini_sim_statistics_t *of, uint32_t n_layers,
         .window_s = window_s,
         .n_steps = of->n_steps,
     };
+    take_percentiles(of->ttft, of->n_ttft, result_p->ttft_percentiles_s);
+    take_percentiles(of->tpot, of->n_tpot, result_p->tpot_percentiles_s);
     for (uint32_t p = 0; p < AKIN_SIM_PHASES; p++)
         result_p->phases[p] = (akin_sim_phase_t){
             .tpot_s = spread_of(of->phase_tpot[p], of->n_phase_tpot[p]),

@@ -97,6 +97,8 @@ apart=$(value policies 1 distinct_experts_per_layer mean)
 is 'a > 8.5 && b < 8' "$mixed" "$apart"
 is 'a > 1.2 * b' "$mixed" \
     "$(value policies 2 distinct_experts_per_layer mean)"
+same median "$(value policies 1 tpot_percentiles_ms 10 1)" \
+    "$(value policies 1 tpot_p50_ms mean)"
 # A worker that is told by the experts of its tokens is 1 bit; two workers hold
 # the requests in flight together.
 same bits "$(value policies 1 experts difference_bits 0)" 1.0

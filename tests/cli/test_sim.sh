@@ -59,6 +59,12 @@ same 'no interval of one seed' "$(value policies 0 p50_tpot_ms half_width)" \
 # Requests are prefilled alike whatever decodes them.
 same 'ttft' "$(value policies 0 p99_ttft_ms mean)" \
     "$(value policies 2 p99_ttft_ms mean)"
+# The curve of a time goes through its median and its 95th percentile.
+same 'median' "$(value policies 2 tpot_percentiles_ms 10 1)" \
+    "$(value policies 2 p50_tpot_ms mean)"
+same 'p95' "$(value policies 2 ttft_percentiles_ms 19 1)" \
+    "$(value policies 2 p95_ttft_ms mean)"
+same 'watched' "$(value policies 2 load n_workers)" 3
 # Alone, a token activates the top four experts of every layer, and the step is
 # the one that a cost model of the same sizes has.
 accept sim -c "$sim" --json --set seeds=1 --set requests.rate=0.01 \

@@ -10,7 +10,6 @@
 #include "engine/modelled_kv.h"
 #include "ep/placement_choice.h"
 
-#include <assert.h>
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -200,10 +199,9 @@ static void write_logits(const modelled_engine_t *e, const akin_kv_view_t *view,
 {
     const akin_model_config_t *c = &e->config;
     const uint32_t vocab = c->vocab_size;
-    uint64_t at = akini_modelled_mix(
-        name ^
-        akini_modelled_kv_read(view, slots, (uint32_t)(name % (position + 1))));
-    assert(vocab > 0);
+    const uint32_t earlier = (uint32_t)(name % ((uint64_t)position + 1));
+    uint64_t at =
+        akini_modelled_mix(name ^ akini_modelled_kv_read(view, slots, earlier));
     memset(logits, 0, vocab * sizeof(*logits));
     for (uint32_t i = 0; i < N_CANDIDATES; i++) {
         at = akini_modelled_mix(at + AKIN_MODELLED_NO_NAME);

@@ -122,7 +122,7 @@ static void add_batches(akini_report_plot_t *plot, const akin_report_case_t *c)
         akini_report_plot_add(plot, line, akin_report_number(size, "batch"),
                               akin_report_number(size, "distinct_experts"));
     }
-    if (!c->is_run)
+    if (json_array_size(sizes) == 0)
         akini_report_plot_add(plot, line, c->values[AKIN_REPORT_BATCH],
                               c->values[AKIN_REPORT_DISTINCT]);
 }
@@ -148,8 +148,8 @@ static akin_status_t experts(FILE *out, const akin_report_input_t *input)
     (void)fprintf(out, "</div>\n");
     akini_report_none(
         out, "A policy that puts requests with the same experts together lies "
-             "lower at the same batch size. A replay or a simulation has one "
-             "point, its mean batch.");
+             "lower at the same batch size. Where the mean batch alone "
+             "is known there is one point.");
     akini_report_plot_destroy(&plot);
     return AKIN_OK;
 }

@@ -26,6 +26,7 @@ struct akin_load_watch {
     uint32_t n_experts;
     uint64_t bin_us;
     uint64_t end_us;
+    akin_load_watch_batch_t batches[AKIN_LOAD_WATCH_BATCHES + 1];
 };
 
 akin_status_t akin_load_watch_create(uint32_t n_workers, uint32_t n_layers,
@@ -142,6 +143,28 @@ void akin_load_watch_add(akin_load_watch_t *watch, uint32_t worker,
     uint64_t *choices = watch->workers[worker].choices;
     for (size_t i = 0; i < n_cells; i++)
         choices[i] += counts[i];
+}
+
+/* Larger batches share the last place. */
+static uint32_t place_of(uint32_t batch)
+{
+    return batch <= AKIN_LOAD_WATCH_BATCHES ? batch - 1
+                                            : AKIN_LOAD_WATCH_BATCHES;
+}
+
+void akin_load_watch_step(akin_load_watch_t *watch, uint32_t batch,
+                          uint64_t distinct)
+{
+    akin_load_watch_batch_t *of = &watch->batches[place_of(batch)];
+    of->n_steps++;
+    of->n_requests += batch;
+    of->distinct += distinct;
+}
+
+akin_load_watch_batch_t akin_load_watch_batch(const akin_load_watch_t *watch,
+                                              uint32_t batch)
+{
+    return watch->batches[place_of(batch)];
 }
 
 akin_load_watch_sizes_t akin_load_watch_sizes(const akin_load_watch_t *watch)

@@ -1,5 +1,6 @@
-/* Load watch: how many requests ran on every worker over time, and which
- * experts its tokens chose, in a memory that does not grow. */
+/* Load watch: how many requests ran on every worker over time, which experts
+ * its tokens chose, and how many experts steps activate, in a memory that does
+ * not grow. */
 #ifndef AKIN_ROUTING_LOAD_WATCH_H
 #define AKIN_ROUTING_LOAD_WATCH_H
 
@@ -13,7 +14,8 @@ extern "C" {
 
 enum {
     AKIN_LOAD_WATCH_WORKERS = 64, /* the first ones; others are left out */
-    AKIN_LOAD_WATCH_BINS = 120    /* of time, at most */
+    AKIN_LOAD_WATCH_BINS = 120,   /* of time, at most */
+    AKIN_LOAD_WATCH_BATCHES = 256 /* larger ones are counted as one */
 };
 
 /**
@@ -59,6 +61,24 @@ void akin_load_watch_end(akin_load_watch_t *watch, double time_s);
 void akin_load_watch_add(akin_load_watch_t *watch, uint32_t worker,
                          const uint16_t *counts);
 
+/** A worker, whichever, made a step.
+ * \param[in] batch     requests in it, at least 1.
+ * \param[in] distinct  experts that it activated, over the layers. */
+void akin_load_watch_step(akin_load_watch_t *watch, uint32_t batch,
+                          uint64_t distinct);
+
+/** Steps of one batch size. */
+typedef struct akin_load_watch_batch {
+    uint64_t n_steps;
+    uint64_t n_requests; /* in all of them */
+    uint64_t distinct;   /* over steps and layers */
+} akin_load_watch_batch_t;
+
+/** \param[in] batch  1 .. AKIN_LOAD_WATCH_BATCHES; one more: all larger ones.
+ */
+akin_load_watch_batch_t akin_load_watch_batch(const akin_load_watch_t *watch,
+                                              uint32_t batch);
+
 typedef struct akin_load_watch_sizes {
     uint32_t n_workers; /* all of them */
     uint32_t n_watched; /* at most AKIN_LOAD_WATCH_WORKERS */
@@ -99,6 +119,9 @@ struct json_t;
  * "load": {"bin_s", "end_s", "n_workers": all, "workers": [watched][bins]},
  * "experts": {"difference_bits": [n_layers], "layer": that with the largest,
  * "choices": [watched][n_experts] in that layer}; null if none was counted.
+ * If steps were counted, the batch sizes that there were:
+ * "distinct_experts_by_batch": [{"batch": mean, "steps", "distinct_experts":
+ * per step and layer}].
  *
  * \return a new object; NULL: out of memory.
  */

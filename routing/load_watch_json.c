@@ -81,10 +81,44 @@ static json_t *experts_json(const akin_load_watch_t *watch)
     return NULL;
 }
 
+static json_t *batches_json(const akin_load_watch_t *watch)
+{
+    const uint32_t n_layers = akin_load_watch_sizes(watch).n_layers;
+    json_t *list = json_array();
+    for (uint32_t i = 1; i <= AKIN_LOAD_WATCH_BATCHES + 1 && n_layers > 0;
+         i++) {
+        const akin_load_watch_batch_t of = akin_load_watch_batch(watch, i);
+        if (of.n_steps == 0)
+            continue;
+        const double steps = (double)of.n_steps;
+        if (json_array_append_new(
+                list,
+                json_pack("{s:o, s:I, s:o}", "batch",
+                          rounded((double)of.n_requests / steps, 100.0),
+                          "steps", (json_int_t)of.n_steps, "distinct_experts",
+                          rounded((double)of.distinct / steps / n_layers,
+                                  1000.0))) != 0) {
+            json_decref(list);
+            return NULL;
+        }
+    }
+    return list;
+}
+
 json_t *akin_load_watch_json(const akin_load_watch_t *watch)
 {
-    return json_pack("{s:o, s:o}", "load", load_json(watch), "experts",
-                     akin_load_watch_sizes(watch).n_layers > 0
-                         ? experts_json(watch)
-                         : json_null());
+    json_t *batches = batches_json(watch);
+    json_t *json = json_pack("{s:o, s:o}", "load", load_json(watch), "experts",
+                             akin_load_watch_sizes(watch).n_layers > 0
+                                 ? experts_json(watch)
+                                 : json_null());
+    int failed = batches == NULL || json == NULL;
+    if (!failed && json_array_size(batches) > 0)
+        failed =
+            json_object_set(json, "distinct_experts_by_batch", batches) != 0;
+    json_decref(batches);
+    if (!failed)
+        return json;
+    json_decref(json);
+    return NULL;
 }

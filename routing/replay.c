@@ -126,6 +126,9 @@ static void end_step(replay_t *r, uint32_t w)
         .seconds = akini_replay_pool_step_seconds(&r->pool, w),
     };
     akin_policy_observe(r->policy, w, &step);
+    if (is_counting(r) && r->params->watch != NULL)
+        akin_load_watch_step(r->params->watch, step.batch,
+                             (uint64_t)r->pool.workers[w].distinct);
     if (is_counting(r))
         akini_replay_statistics_step(&r->statistics, &r->pool.workers[w]);
     akini_replay_pool_end_step(&r->pool, w);

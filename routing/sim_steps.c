@@ -72,6 +72,9 @@ static void observe_step(akini_sim_t *s, uint32_t w)
                                      .distinct = worker->busiest,
                                      .seconds = worker->seconds};
     akin_policy_observe(s->policy, w, &step);
+    if (akini_sim_is_counting(s) && s->params->watch != NULL)
+        akin_load_watch_step(s->params->watch, worker->n_running,
+                             (uint64_t)worker->distinct);
     if (akini_sim_is_counting(s))
         akini_sim_statistics_step(
             &s->statistics, worker,

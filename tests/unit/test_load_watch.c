@@ -138,6 +138,35 @@ static void test_json(void)
     akin_load_watch_destroy(watch);
 }
 
+static void test_steps(void)
+{
+    akin_load_watch_t *watch = watch_of(1);
+    json_t *json = akin_load_watch_json(watch);
+    CU_ASSERT_PTR_NULL(json_object_get(json, "distinct_experts_by_batch"));
+    json_decref(json);
+    akin_load_watch_step(watch, 2, 6);
+    akin_load_watch_step(watch, 2, 5);
+    akin_load_watch_step(watch, 256, 8);
+    akin_load_watch_step(watch, 257, 7);
+    akin_load_watch_step(watch, 300, 8);
+    CU_ASSERT_EQUAL(akin_load_watch_batch(watch, 1).n_steps, 0);
+    CU_ASSERT_EQUAL(akin_load_watch_batch(watch, 256).n_steps, 1);
+    CU_ASSERT_EQUAL(akin_load_watch_batch(watch, 299).n_steps, 2);
+    /* Per step and layer, of two layers. */
+    json = akin_load_watch_json(watch);
+    json_t *expected =
+        json_pack("[{s:f, s:i, s:f}, {s:f, s:i, s:f}, {s:f, s:i, s:f}]",
+                  "batch", 2.0, "steps", 2, "distinct_experts", 2.75, "batch",
+                  256.0, "steps", 1, "distinct_experts", 4.0, "batch", 278.5,
+                  "steps", 2, "distinct_experts", 3.75);
+    CU_ASSERT(expected != NULL &&
+              json_equal(json_object_get(json, "distinct_experts_by_batch"),
+                         expected));
+    json_decref(expected);
+    json_decref(json);
+    akin_load_watch_destroy(watch);
+}
+
 static void test_limits(void)
 {
     static const uint16_t a[LAYERS * EXPERTS] = {65535};
@@ -172,6 +201,7 @@ static const runner_test_t tests[] = {
     {"conservation", test_conservation},
     {"difference", test_difference},
     {"json", test_json},
+    {"steps", test_steps},
     {"limits", test_limits},
 };
 

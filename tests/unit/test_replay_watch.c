@@ -42,6 +42,23 @@ static akin_replay_params_t params_of(const replay_bed_t *bed,
     };
 }
 
+/* By batch size or not, the steps, tokens and experts are the same. */
+static void check_steps(const akin_load_watch_t *watch,
+                        const akin_replay_result_t *result)
+{
+    uint64_t n_steps = 0, n_requests = 0, distinct = 0;
+    for (uint32_t batch = 1; batch <= 6; batch++) {
+        const akin_load_watch_batch_t of = akin_load_watch_batch(watch, batch);
+        n_steps += of.n_steps;
+        n_requests += of.n_requests;
+        distinct += of.distinct;
+    }
+    CU_ASSERT_EQUAL(n_steps, result->n_steps);
+    CU_ASSERT_EQUAL(n_requests, result->n_tokens);
+    CU_ASSERT_DOUBLE_EQUAL((double)distinct,
+                           result->distinct * 2 * (double)n_steps, 1e-6);
+}
+
 /* In a closed loop the workers always have all requests together, and every
  * token of those that ended has chosen top_k experts of each layer. */
 static void test_closed_loop(void)
@@ -57,6 +74,7 @@ static void test_closed_loop(void)
     const akin_load_watch_sizes_t sizes = akin_load_watch_sizes(watch);
     CU_ASSERT_DOUBLE_EQUAL(sizes.end_s, result.seconds, 1e-6);
     CU_ASSERT(sizes.n_bins > 60);
+    check_steps(watch, &result);
     for (uint32_t b = 0; b < sizes.n_bins; b++)
         CU_ASSERT_DOUBLE_EQUAL(akin_load_watch_load(watch, 0, b) +
                                    akin_load_watch_load(watch, 1, b),

@@ -1,9 +1,13 @@
 /* Route pool: its memory, and its counts. */
+#define _DEFAULT_SOURCE /* madvise */
 #include "routing/route_pool_impl.h"
 
 #include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
 
 #define MIB (1024.0 * 1024.0)
+#define HUGE_BYTES ((size_t)2 << 20)
 
 akin_route_pool_t *akini_route_pool_create(uint32_t n_layers,
                                            uint32_t n_experts, uint32_t top_k,
@@ -47,6 +51,22 @@ void akin_route_pool_destroy(akin_route_pool_t *pool)
     free(pool);
 }
 
+/* Rows are read in no order: with pages of 4 KiB most of the time would go into
+ * finding them. */
+static uint8_t *allocate_rows(size_t bytes)
+{
+    if (bytes < 2 * HUGE_BYTES)
+        return calloc(bytes, 1);
+    const size_t rounded = (bytes + HUGE_BYTES - 1) / HUGE_BYTES * HUGE_BYTES;
+    uint8_t *rows = aligned_alloc(HUGE_BYTES, rounded);
+    if (rows == NULL)
+        return NULL;
+    /* A refusal costs time alone. */
+    (void)madvise(rows, rounded, MADV_HUGEPAGE);
+    memset(rows, 0, rounded);
+    return rows;
+}
+
 akin_status_t akini_route_pool_add_rows(akin_route_pool_t *pool,
                                         uint64_t max_bytes, bool has_counts,
                                         akin_error_t *err)
@@ -72,7 +92,7 @@ akin_status_t akini_route_pool_add_rows(akin_route_pool_t *pool,
             pool->n_entries, (double)n_rows, (of_rows + of_counts) / MIB,
             (double)max_bytes / MIB);
     /* One row more, so that there is an address where there is none. */
-    pool->ids = calloc(n_rows + 1, akin_route_pool_row_bytes(pool));
+    pool->ids = allocate_rows((n_rows + 1) * akin_route_pool_row_bytes(pool));
     if (has_counts) {
         pool->prompt_counts =
             calloc(pool->n_entries, cells * sizeof(*pool->prompt_counts));

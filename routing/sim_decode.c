@@ -147,11 +147,6 @@ static uint64_t mark(akini_sim_decode_t *decode, akini_sim_worker_t *worker)
     akini_sim_marks_clear(&decode->marks);
     for (uint32_t i = 0; i < worker->n_running; i++) {
         const akini_sim_request_t *request = &slots[worker->members[i]];
-        /* Rows lie anywhere: the next ones come while this one is marked. */
-        if (i + 1 < worker->n_running)
-            __builtin_prefetch(slots[worker->members[i + 1]].row);
-        if (i + 2 < worker->n_running)
-            __builtin_prefetch(&slots[worker->members[i + 2]]);
         context += request->n_prompt + request->n_done;
         if (may_be_twice)
             worker->has_copies |= is_copy(decode, request->entry);

@@ -3,6 +3,8 @@
 
 #include <string.h>
 
+enum { LINE_BYTES = 64, SLOTS_AHEAD = 6 };
+
 static akin_status_t start_step(akini_sim_t *s, uint32_t w)
 {
     akini_sim_worker_t *worker = &s->decode.workers[w];
@@ -81,21 +83,40 @@ static void observe_step(akini_sim_t *s, uint32_t w)
             akini_sim_mix_phase(s->params, s->n_arrived - 1));
 }
 
+/* Requests, and rows of the pool, lie anywhere in memory: they come while
+ * others are worked on. Rows are wanted by the step that begins next. */
+static void fetch_row(const uint8_t *row, size_t row_bytes)
+{
+    for (size_t at = 0; at < row_bytes; at += LINE_BYTES)
+        __builtin_prefetch(row + at);
+}
+
+static void fetch_slot(const akini_sim_t *s, const akini_sim_worker_t *worker,
+                       uint32_t i)
+{
+    if (i < worker->n_running)
+        __builtin_prefetch(&s->requests.slots[worker->members[i]]);
+}
+
 akin_status_t akini_sim_end_step(akini_sim_t *s, uint32_t w)
 {
     akini_sim_worker_t *worker = &s->decode.workers[w];
     const size_t row_bytes = akin_route_pool_row_bytes(s->params->pool);
     akin_status_t status = AKIN_OK;
     uint32_t n_kept = 0;
+    for (uint32_t i = 0; i < SLOTS_AHEAD; i++)
+        fetch_slot(s, worker, i);
     observe_step(s, w);
     for (uint32_t i = 0; i < worker->n_running && status == AKIN_OK; i++) {
         const uint32_t slot = worker->members[i];
         akini_sim_request_t *request = &s->requests.slots[slot];
+        fetch_slot(s, worker, i + SLOTS_AHEAD);
         if (akini_sim_is_measured(s, request->index))
             akini_sim_statistics_gap(&s->statistics,
                                      s->now_s - request->token_s);
         request->token_s = s->now_s;
         request->row += row_bytes;
+        fetch_row(request->row, row_bytes);
         if (++request->n_done == request->n_output)
             status = leave(s, slot);
         else

@@ -3,32 +3,64 @@
 #include "launch/report_plot.h"
 
 #include <math.h>
-#include <stdlib.h>
+#include <stdint.h>
 #include <string.h>
+
+/* Values of a key, or of none. Workers of a run are lists of what they did: as
+ * many of them are alike. */
+static int is_alike(const json_t *x, const json_t *y)
+{
+    if (json_is_array(x) && json_is_array(y))
+        return json_array_size(x) == json_array_size(y);
+    return x == y || (x != NULL && y != NULL && json_equal(x, y));
+}
+
+/* Of a simulation these say how much load there is, and how well it is
+ * measured. */
+static int is_load(const char *key)
+{
+    static const char *const keys[] = {"requests.rate",   "requests.in_flight",
+                                       "requests.warmup", "requests.measured",
+                                       "requests.total",  "routing.policies",
+                                       "routes.requests", "routes.memory",
+                                       "seeds",           "seed"};
+    for (size_t i = 0; i < sizeof(keys) / sizeof(keys[0]); i++)
+        if (strcmp(key, keys[i]) == 0)
+            return 1;
+    return 0;
+}
+
+static int have_like_settings(const json_t *a, const json_t *b)
+{
+    const char *key;
+    json_t *value;
+    if ((a == NULL) != (b == NULL))
+        return 0;
+    /* Only the iteration wants it to be no constant. */
+    json_object_foreach((json_t *)(uintptr_t)a, key, value)
+    {
+        if (!is_load(key) && !is_alike(value, json_object_get(b, key)))
+            return 0;
+    }
+    return 1;
+}
 
 /* Only cases that differ in policy and load alone make a chart. */
 static int are_alike(const akin_report_case_t *a, const akin_report_case_t *b)
 {
     static const char *const keys[] = {
-        "model",          "machine",  "workload",      "prefill",
-        "decode",         "ep",       "trace",         "workers",
-        "max_batch",      "step_ms",  "prompt_tokens", "output_tokens",
-        "mix_turns_over", "model_id", "engine",        "kernel",
-        "prefill_ep"};
+        "model",    "machine", "workload", "prefill",   "decode",
+        "ep",       "trace",   "workers",  "max_batch", "step_ms",
+        "model_id", "engine",  "kernel",   "prefill_ep"};
     if (a->is_run != b->is_run || a->is_sim != b->is_sim || a->load != b->load)
         return 0;
-    for (size_t i = 0; i < sizeof(keys) / sizeof(keys[0]); i++) {
-        const json_t *x = json_object_get(a->source, keys[i]);
-        const json_t *y = json_object_get(b->source, keys[i]);
-        /* Workers of a run are lists of what they did. */
-        if (json_is_array(x) && json_is_array(y)) {
-            if (json_array_size(x) != json_array_size(y))
-                return 0;
-        } else if (x != y && (x == NULL || y == NULL || !json_equal(x, y))) {
+    for (size_t i = 0; i < sizeof(keys) / sizeof(keys[0]); i++)
+        if (!is_alike(json_object_get(a->source, keys[i]),
+                      json_object_get(b->source, keys[i])))
             return 0;
-        }
-    }
-    return 1;
+    return !a->is_sim ||
+           have_like_settings(json_object_get(a->source, "settings"),
+                              json_object_get(b->source, "settings"));
 }
 
 static int is_first(const akin_report_input_t *input, size_t index)

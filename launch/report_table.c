@@ -133,6 +133,7 @@ static void write_run_facts(FILE *out, const json_t *run)
 
 static void write_replay_facts(FILE *out, const json_t *replay)
 {
+    const json_t *settings = json_object_get(replay, "settings");
     write_fact(out, "trace",
                json_string_value(json_object_get(replay, "trace")));
     write_fact(out, "model",
@@ -160,8 +161,8 @@ static void write_replay_facts(FILE *out, const json_t *replay)
     }
     write_fact(out, "load",
                json_string_value(json_object_get(replay, "arrivals")));
-    write_number(out, "prompt tokens", replay, "prompt_tokens");
-    write_number(out, "output tokens", replay, "output_tokens");
+    write_number(out, "prompt tokens", settings, "workload.prompt_tokens");
+    write_number(out, "output tokens", settings, "workload.output_tokens");
     write_number(out, "requests to measure", replay, "requests_to_measure");
     write_number(out, "seeds", replay, "n_seeds");
     (void)fprintf(out, "step times are modelled.");

@@ -109,12 +109,35 @@ static json_t *case_json(const akin_sim_job_t *job, uint32_t which,
     return json;
 }
 
-/* Mean lengths of generated requests; a trace has its own. */
-static json_t *length_of(const akin_sim_job_t *job, const char *key)
+static json_t *setting_json(const akin_config_t *config,
+                            const akin_config_row_t *row)
 {
-    return job->generator != NULL
-               ? json_real(akin_config_float(job->config, key))
-               : json_null();
+    switch (row->type) {
+    case AKIN_CONFIG_INT:
+        return json_integer((json_int_t)akin_config_int(config, row->key));
+    case AKIN_CONFIG_FLOAT:
+        return json_real(akin_config_float(config, row->key));
+    case AKIN_CONFIG_BOOL:
+        return json_boolean(akin_config_bool(config, row->key));
+    case AKIN_CONFIG_SIZE:
+        return json_integer((json_int_t)akin_config_bytes(config, row->key));
+    case AKIN_CONFIG_TIME:
+        return json_real((double)akin_config_ns(config, row->key) / 1e9);
+    case AKIN_CONFIG_STRING:
+    case AKIN_CONFIG_CHOICE:
+    default:
+        return json_string(akin_config_string(config, row->key));
+    }
+}
+
+/* Every key of the file with its value; sizes in bytes, times in seconds. */
+static json_t *settings_json(const akin_config_t *config)
+{
+    json_t *json = json_object();
+    for (size_t i = 0; i < akin_sim_n_rows; i++)
+        (void)json_object_set_new(json, akin_sim_rows[i].key,
+                                  setting_json(config, &akin_sim_rows[i]));
+    return json;
 }
 
 int akin_sim_print_json(const akin_sim_job_t *job)
@@ -135,12 +158,10 @@ int akin_sim_print_json(const akin_sim_job_t *job)
     free(values);
     akin_sim_arrivals_text(job, arrivals, sizeof(arrivals));
     return akin_command_print_json(json_pack(
-        "{s:s, s:s, s:s, s:s, s:o, s:o, s:b, s:I, s:I, s:I, s:s, s:o, s:o, "
-        "s:I, s:I, s:I, s:I, s:o, s:o}",
+        "{s:s, s:s, s:s, s:s, s:b, s:I, s:I, s:I, s:s, s:o, s:o, "
+        "s:I, s:I, s:I, s:I, s:o, s:o, s:o}",
         "sim", job->path, "model", job->shape.name, "machine",
-        job->machine.name, "workload", job->workload.name, "prompt_tokens",
-        length_of(job, "workload.prompt_tokens"), "output_tokens",
-        length_of(job, "workload.output_tokens"), "mix_turns_over",
+        job->machine.name, "workload", job->workload.name, "mix_turns_over",
         p->later_shares != NULL, "prefill", (json_int_t)p->n_prefill, "decode",
         (json_int_t)p->n_decode, "ep",
         (json_int_t)(p->n_ranks > 1 ? p->n_ranks : 1), "arrivals", arrivals,
@@ -153,5 +174,5 @@ int akin_sim_print_json(const akin_sim_job_t *job)
         (json_int_t)p->n_measured, "seeds", (json_int_t)job->n_seeds, "seed",
         (json_int_t)p->seed, "rho",
         akin_sim_job_needs_fit(job) ? number_of(job->fit.rho) : json_null(),
-        "policies", cases));
+        "policies", cases, "settings", settings_json(job->config)));
 }

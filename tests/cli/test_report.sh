@@ -168,6 +168,22 @@ lacks 'against load: other'
 lacks 'of each third'
 # 10 and 20 of 0 .. 20 arrivals, 12.5 and 14.5 of 0 .. 15 ms.
 page 'd="M340.0 54.0L618.0 18.8"'
+# Rates make a line whatever is measured of them, another tau does not.
+for k in 1 2; do
+    for tau in 0.1 0.2; do
+        sed "s/\"ep\"/\"settings\": {\"routing.tau\": $tau, \\
+            \"requests.measured\": $k, \"requests.rate\": ${k}0}, &/" \
+            "$work/s$k.json" | tr '\n' ' ' >"$work/tau$tau-$k.json"
+    done
+done
+accept report "$work/tau0.1-1.json" "$work/tau0.1-2.json" \
+    -o "$work/page.html"
+page 'd="M340.0 54.0L618.0 18.8"'
+accept report "$work/tau0.1-1.json" "$work/tau0.2-2.json" \
+    -o "$work/page.html"
+lacks 'against load:'
+accept report "$work/s1.json" "$work/tau0.2-2.json" -o "$work/page.html"
+lacks 'against load:'
 lacks 'workers lost'
 lacks 'flatters'
 sim s4.json m 10 12.5 true

@@ -64,6 +64,9 @@ same 'median' "$(value policies 2 tpot_percentiles_ms 10 1)" \
     "$(value policies 2 p50_tpot_ms mean)"
 same 'p95' "$(value policies 2 ttft_percentiles_ms 19 1)" \
     "$(value policies 2 p95_ttft_ms mean)"
+same 'settings' "$(value settings requests.rate) \
+$(value settings roles.decode) $(value settings ep.placement) \
+$(value settings faults.detect)" '200.0 3 activation 2.0'
 same 'watched' "$(value policies 2 load n_workers)" 3
 # Alone, a token activates the top four experts of every layer, and the step is
 # the one that a cost model of the same sizes has.

@@ -2,6 +2,7 @@
 #include "routing/prefix_hash.h"
 
 #include "routing/blake2b.h"
+#include "routing/lanes.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -150,17 +151,29 @@ static uint32_t find_owner(const akin_prefix_router_t *router,
     return router->nodes[i].worker;
 }
 
-static uint32_t decide(const akin_prefix_router_t *router, const void *prefix,
-                       size_t bytes, const uint32_t *loads,
-                       const uint8_t *eligible)
+/* Of the eligible workers, whose number it gives. */
+AKINI_CLONES static uint64_t sum_loads(const uint32_t *loads,
+                                       const uint8_t *eligible, uint32_t n,
+                                       uint64_t *sum_p)
 {
-    uint64_t n_eligible = 0;
+    uint32_t n_eligible = 0;
     uint64_t sum = 0;
-    for (uint32_t w = 0; w < router->n_workers; w++) {
+    for (uint32_t w = 0; w < n; w++) {
         const uint32_t is_eligible = eligible[w] != 0;
         n_eligible += is_eligible;
         sum += loads[w] & (0u - is_eligible);
     }
+    *sum_p = sum;
+    return n_eligible;
+}
+
+static uint32_t decide(const akin_prefix_router_t *router, const void *prefix,
+                       size_t bytes, const uint32_t *loads,
+                       const uint8_t *eligible)
+{
+    uint64_t sum;
+    const uint64_t n_eligible =
+        sum_loads(loads, eligible, router->n_workers, &sum);
     if (bytes == 0 || n_eligible == 0)
         return least_loaded(router, loads, eligible);
     uint32_t owner =

@@ -59,6 +59,9 @@ void akin_sim_job_cleanup(akin_sim_job_t *job);
 /** Is there a policy or a placement that needs a fit? */
 bool akin_sim_job_needs_fit(const akin_sim_job_t *job);
 
+/** And is it to be made, not read? */
+bool akin_sim_job_learns(const akin_sim_job_t *job);
+
 /** Set params.faults of the config.
  * \return AKIN_OK, AKIN_ERR_INVALID, AKIN_ERR_NOMEM */
 akin_status_t akin_sim_job_take_faults(akin_sim_job_t *job,

@@ -221,7 +221,7 @@ static akin_status_t check(const akin_sim_job_t *job, akin_error_t *err)
         status = akin_placement_check_sizes(&sizes, err);
     if (status != AKIN_OK)
         return status;
-    if (akin_sim_job_needs_fit(job) &&
+    if (akin_sim_job_learns(job) &&
         count_of(job, "fit.requests") < job->params.n_decode)
         return akin_error_set(err, AKIN_ERR_INVALID,
                               "fit.requests: %u decode workers need as many "
@@ -302,4 +302,10 @@ bool akin_sim_job_needs_fit(const akin_sim_job_t *job)
     for (uint32_t c = 0; c < job->n_cases; c++)
         needs |= akin_policy_needs_fit(job->policies[c]) != 0;
     return needs;
+}
+
+bool akin_sim_job_learns(const akin_sim_job_t *job)
+{
+    return akin_sim_job_needs_fit(job) &&
+           akin_config_string(job->config, "fit.file")[0] == '\0';
 }

@@ -8,6 +8,7 @@
 #include "routing/replay_placement.h"
 #include "routing/sim_fit.h"
 
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -158,7 +159,7 @@ static akin_status_t hold_out(maker_t *m, akin_error_t *err)
         return akin_error_set(err, AKIN_ERR_NOMEM, "out of memory");
     for (uint32_t i = 0; i < m->n_records; i++)
         m->records[i] = i;
-    if (!akin_sim_job_needs_fit(job))
+    if (!akin_sim_job_learns(job))
         return AKIN_OK;
     m->n_fit = count_of(job, "fit.requests");
     if (m->n_fit > m->n_records / 2)
@@ -236,6 +237,42 @@ static akin_status_t read_trace(maker_t *m, akin_error_t *err)
 
 /* ---- all ---- */
 
+static bool is_default(const akin_sim_job_t *job, const char *key)
+{
+    return strcmp(akin_config_origin(job->config, key), "default") == 0;
+}
+
+/* Settings of the policies are the fit's own where it has them, as in a job. */
+static akin_status_t read_fit(akin_sim_job_t *job, akin_error_t *err)
+{
+    const char *path = akin_config_string(job->config, "fit.file");
+    akin_status_t status = akin_fit_read(path, &job->fit, err);
+    if (status == AKIN_OK) {
+        status =
+            akin_fit_match(&job->fit, job->params.n_decode, job->shape.n_layers,
+                           job->shape.n_experts, job->shape.top_k, err);
+        if (status != AKIN_OK)
+            (void)akin_error_prefix(err, status, "%s: ", path);
+    }
+    if (status != AKIN_OK)
+        return akin_error_prefix(err, status, "fit.file: ");
+    if (is_default(job, "routing.tau") && isfinite(job->fit.tau))
+        job->params.tau = job->fit.tau;
+    if (is_default(job, "routing.pull") && isfinite(job->fit.pull))
+        job->params.pull = job->fit.pull;
+    return AKIN_OK;
+}
+
+static akin_status_t make_fit(const maker_t *m, akin_error_t *err)
+{
+    if (!akin_sim_job_needs_fit(m->job))
+        return AKIN_OK;
+    if (!akin_sim_job_learns(m->job))
+        return read_fit(m->job, err);
+    return m->job->generator != NULL ? fit_generated(m, err)
+                                     : fit_trace(m, err);
+}
+
 static akin_status_t place(akin_sim_job_t *job, akin_error_t *err)
 {
     const akin_replay_placement_params_t params = {
@@ -262,9 +299,8 @@ akin_status_t akin_sim_job_prepare(akin_sim_job_t *job, uint32_t n_threads,
         job->generator != NULL ? generate(&m, err) : read_trace(&m, err);
     job->routes_s =
         (double)(akin_clock_now_ns() - begin_ns) / (double)AKIN_NS_PER_S;
-    if (status == AKIN_OK && akin_sim_job_needs_fit(job))
-        status = job->generator != NULL ? fit_generated(&m, err)
-                                        : fit_trace(&m, err);
+    if (status == AKIN_OK)
+        status = make_fit(&m, err);
     if (status == AKIN_OK)
         status = place(job, err);
     akin_trace_close(m.trace);

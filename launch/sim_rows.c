@@ -91,6 +91,10 @@ const akin_config_row_t akin_sim_rows[] = {
     {"routing.signature_tokens", AKIN_CONFIG_INT, "tokens", "0", 0, 32767, NULL,
      "Tokens of a prompt that its signature counts; 0: all. Fewer make the "
      "simulation faster and the signature noisier."},
+    {"fit.file", AKIN_CONFIG_STRING, "", "", 0, 0, NULL,
+     "File of akin fit to route with, from requests of its own, with its "
+     "settings of the policies unless they are set here; empty: a fit is made "
+     "as the next keys say."},
     {"fit.requests", AKIN_CONFIG_INT, "requests", "400", 1, 100000, NULL,
      "Other requests that the fit learns from before the first run."},
     {"fit.max_tokens", AKIN_CONFIG_INT, "tokens", "256", 0, 32767, NULL,

@@ -28,7 +28,10 @@ static void print_head(const akin_sim_job_t *job)
     (void)printf("%u seeds of %u requests after %u to warm up; times in ms, "
                  "experts per layer and step\n",
                  job->n_seeds, p->n_measured, p->n_warmup);
-    if (akin_sim_job_needs_fit(job))
+    if (akin_sim_job_needs_fit(job) && !akin_sim_job_learns(job))
+        (void)printf("fit: %s, rho %.2f\n",
+                     akin_config_string(job->config, "fit.file"), job->fit.rho);
+    else if (akin_sim_job_needs_fit(job))
         (void)printf("fit: %lld other requests, rho %.2f\n",
                      (long long)akin_config_int(job->config, "fit.requests"),
                      job->fit.rho);

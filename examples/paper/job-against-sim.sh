@@ -41,7 +41,8 @@ show() {
                 100 * (s / d - 1) }'
 }
 
-# compare JOB MODEL IN-FLIGHT WORKERS...: a line for each policy and figure.
+# compare JOB MODEL IN-FLIGHT ROLES MAX-BATCH DECODE-WORKERS: lines for each
+# policy. The fit has seen the requests, in both.
 compare() {
     local job=$1 model=$2 in_flight=$3 policy trace=$out/$2.json
     local at=$out/$1 config=examples/jobs/modelled-$1-${2%-a*b}.cfg
@@ -51,11 +52,14 @@ compare() {
     [ -e "$trace" ] || "$akin" trace make --like "$model" --seed 1 \
         --requests "$requests" --output-spread 0 -o "$trace" >/dev/null
     "$akin" trace prompts -m examples/tiny-moe "$trace" >"$at.in"
-    for policy in rr jsq union; do
+    [ -e "$at.fit.json" ] || "$akin" fit "$trace" -K "$6" \
+        --variant count_idf -o "$at.fit.json" >/dev/null
+    for policy in rr jsq union eldr union-band; do
         [ -e "$at-$policy.job.json" ] || {
             rm -f "$at.out"
             "$akin" run -c "$config" "${settings[@]}" -i "$at.in" \
                 -o "$at.out" --set routing.decode=$policy \
+                --set "routing.fit=$at.fit.json" --set ep.placement=linear \
                 --summary "$at-$policy.part" 2>"$at-$policy.log"
             mv "$at-$policy.part" "$at-$policy.job.json"
         }
@@ -69,6 +73,7 @@ ep = { placement = "linear"; };
 prefill = { chunk_tokens = 2048; };
 decode = { max_batch = $5; };
 routing = { policies = "$policy"; };
+fit = { file = "$at.fit.json"; };
 SIM
         "$akin" sim -c "$at-$policy.sim" --json >"$at-$policy.sim.json"
         show "$job" $policy "TPOT P50, ms" '.median_tpot_ms / .slowdown' \
@@ -86,10 +91,10 @@ echo "| job | policy | figure | job | sim | |"
 echo "|---|---|---|---|---|---|"
 for job in "${jobs[@]}"; do
     case $job in
-    8p16d) compare 8p16d qwen3-30b-a3b 256 "prefill = 8; decode = 16;" 48 ;;
+    8p16d) compare 8p16d qwen3-30b-a3b 256 "prefill = 8; decode = 16;" 48 16 ;;
     2p8d-ep4)
         compare 2p8d-ep4 qwen3-235b-a22b 128 \
-            "prefill = 2; decode = 8; ep = 4;" 192
+            "prefill = 2; decode = 8; ep = 4;" 192 8
         ;;
     esac
 done

@@ -81,6 +81,23 @@ awk -v all="$(value policies 0 distinct_experts mean)" \
     'BEGIN { exit !(most >= all / 2 && most < all) }' ||
     complain 'the busiest of two ranks'
 
+# ---- a trace, served whole by a batch job, with a fit made of it ----
+
+accept trace make --like gpt-oss-20b --requests 60 --prompt-tokens 24 \
+    --output-tokens 12 -o "$work/trace.json"
+accept fit "$work/trace.json" -K 3 --variant count -o "$work/fit.json"
+batch=(-c "$sim" --set "routes.trace=$work/trace.json"
+    --set requests.rate=0 --set requests.in_flight=12
+    --set requests.total=60 --set requests.warmup=0
+    --set requests.measured=60 --set "fit.file=$work/fit.json")
+accept sim "${batch[@]}" --json
+same 'every request' "$(value policies 2 ended) $(value policies 2 left)" '120 0' # of two seeds
+same 'none twice' "$(value policies 2 copies_percent mean)" 0.0
+accept sim "${batch[@]}"
+holds "fit: $work/fit.json, rho "
+refuse 1 "fit.file: $work/none: cannot open" sim "${batch[@]}" --set fit.file="$work/none"
+refuse 2 "this job has 4" sim "${batch[@]}" --set roles.decode=4
+
 # ---- what is refused ----
 
 refuse 2 '-c SIM is missing' sim

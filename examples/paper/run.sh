@@ -27,10 +27,11 @@ seeds=3
 rates=(20 40 60 80 100)
 ep_rates=(24 32 40 48 56)
 scales=(64 256 1024 4096)
-# Requests whose routes are made, and how many of these the fit learns from. The
-# others are more than are ever in the system, so that none meets a copy of
-# itself.
+# Requests whose routes are made, of the small models and of the big one, and how
+# many of these the fit learns from. The others are more than are ever in the
+# system, so that none meets a copy of itself.
 made=4200
+ep_made=2200
 learned=1000
 decide_workers=16,256,4096
 bench_seconds=2
@@ -60,7 +61,7 @@ usage_error() {
 while [ $# -gt 0 ]; do
     case $1 in
     --quick)
-        warmup=1 seconds=2 seeds=2 made=300 learned=100
+        warmup=1 seconds=2 seeds=2 made=300 ep_made=300 learned=100
         rates=(60) ep_rates=(40) scales=(64)
         decide_workers=16 bench_seconds=1
         ;;
@@ -94,9 +95,9 @@ sim() {
 # pool NAME MODEL KIND RATE KEY=VALUE...: 8 prefill and 16 decode workers of one
 # GPU each.
 pool() {
-    routes=$2-$3
+    routes="$2 $3 $made"
     sim "$1" 8p16d-qwen3-30b-task.sim "$4" model="$2" \
-        routes.trace="$out/routes/$routes.json" "${@:5}"
+        routes.trace="$out/routes/$2-$3.json" "${@:5}"
     routes=
 }
 
@@ -132,9 +133,9 @@ all_cells() {
     done
     for place in linear activation; do
         for rate in "${ep_rates[@]}"; do
-            routes=qwen3-235b-a22b-language
+            routes="qwen3-235b-a22b language $ep_made"
             sim "ep-$place-$rate" 2p8d-ep4-qwen3-235b-language.sim "$rate" \
-                routes.trace="$out/routes/$routes.json" \
+                routes.trace="$out/routes/qwen3-235b-a22b-language.json" \
                 ep.placement="$place" routing.policies="$baselines,eldr,$ours"
             routes=
         done
@@ -146,8 +147,9 @@ all_cells() {
             requests.measured=$((n * 40)) seeds=1
     done
     for kind in "${kinds[@]}"; do
-        routes=qwen3-30b-a3b-$kind
-        cell "trace-$kind" trace info "$out/routes/$routes.json" --json
+        routes="qwen3-30b-a3b $kind $made"
+        cell "trace-$kind" trace info \
+            "$out/routes/qwen3-30b-a3b-$kind.json" --json
         routes=
     done
     cell decision bench route --workers "$decide_workers" \
@@ -155,7 +157,7 @@ all_cells() {
 }
 
 # cell NAME ARGUMENT...: runs akin unless the cell is there, after it has made
-# $routes, MODEL-KIND, if the cell needs these.
+# $routes, "MODEL KIND REQUESTS", if the cell needs these.
 cell() {
     local name=$1
     # shellcheck disable=SC2053 # It is a pattern.
@@ -172,12 +174,14 @@ cell() {
 }
 
 make_routes() {
-    local file=$out/routes/$routes
-    set -- "$routes" trace make --like "${routes%-*}" \
-        --workload "${routes##*-}" --requests "$made" --prompt-tokens 128 \
+    local model kind n file
+    read -r model kind n <<<"$routes"
+    file=$out/routes/$model-$kind
+    set -- "routes-$model-$kind" trace make --like "$model" \
+        --workload "$kind" --requests "$n" --prompt-tokens 128 \
         --output-tokens 512 --output-spread 0 --seed 1 -o "$file.json" --json
     if ! is_there "$@"; then
-        echo "routes of $made requests: $routes" >&2
+        echo "routes of $n requests: $model, $kind" >&2
         rm -f "$file".*
         keep "$@"
     fi

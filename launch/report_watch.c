@@ -6,8 +6,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Of workers, bins, experts and layers: beyond, a page shows nothing. */
+/* Of bins, experts and layers: beyond, a page shows nothing. */
 #define MOST 4096u
+/* Each is compared with each; files have 64. */
+#define MOST_WORKERS 256u
 #define LARGEST 1e15
 
 typedef struct reader {
@@ -40,11 +42,14 @@ static double amount_of(reader_t *r, const json_t *object, const char *key,
     return 0.0;
 }
 
-static size_t length_of(reader_t *r, const json_t *list, const char *key)
+static size_t length_of(reader_t *r, const json_t *list, const char *key,
+                        size_t most)
 {
     const size_t n = json_array_size(list);
-    if (!json_is_array(list) || n > MOST)
-        refuse(r, key, "a list of at most 4096");
+    char what[48];
+    (void)snprintf(what, sizeof(what), "a list of at most %zu", most);
+    if (!json_is_array(list) || n > most)
+        refuse(r, key, what);
     return r->status == AKIN_OK ? n : 0;
 }
 
@@ -73,8 +78,9 @@ static void read_row(reader_t *r, const json_t *list, const char *key,
 static double *read_rows(reader_t *r, const json_t *rows, const char *key,
                          size_t *n_p, size_t *n_columns_p)
 {
-    *n_p = length_of(r, rows, key);
-    *n_columns_p = *n_p > 0 ? length_of(r, json_array_get(rows, 0), key) : 0;
+    *n_p = length_of(r, rows, key, MOST_WORKERS);
+    *n_columns_p =
+        *n_p > 0 ? length_of(r, json_array_get(rows, 0), key, MOST) : 0;
     double *values = room_for(r, *n_p * *n_columns_p);
     for (size_t i = 0; i < *n_p && r->status == AKIN_OK; i++)
         read_row(r, json_array_get(rows, i), key, values + i * *n_columns_p,
@@ -102,7 +108,7 @@ static void read_experts(reader_t *r, const json_t *experts,
     const json_t *difference = json_object_get(experts, "difference_bits");
     size_t n;
     watch->layer = (size_t)amount_of(r, experts, "experts.layer", "layer");
-    watch->n_layers = length_of(r, difference, "experts.difference_bits");
+    watch->n_layers = length_of(r, difference, "experts.difference_bits", MOST);
     watch->difference = room_for(r, watch->n_layers);
     if (r->status == AKIN_OK)
         read_row(r, difference, "experts.difference_bits", watch->difference,

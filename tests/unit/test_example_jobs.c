@@ -37,6 +37,18 @@ static const example_t examples[] = {
      3092480,
      13888,
      40},
+    {"modelled-8p16d-qwen3-30b.cfg",
+     25,
+     {48, 1, 8, 128, 8, 16},
+     32768,
+     2048,
+     0},
+    {"modelled-2p8d-ep4-qwen3-235b.cfg",
+     41,
+     {94, 1, 8, 128, 8, 16},
+     61440,
+     1092,
+     0},
 };
 
 #define N_EXAMPLES (sizeof(examples) / sizeof(examples[0]))

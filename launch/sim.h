@@ -41,7 +41,7 @@ typedef struct akin_sim_job {
     akin_fit_t fit;
     akin_placement_t *placements;
     akin_sim_result_t *results;  /* [n_cases][n_seeds] */
-    double *run_s;               /* [n_cases][n_seeds] seconds they took */
+    double *run_s;               /* [n_cases][n_seeds] of the processor */
     bool is_watched;             /* are the next ones made? */
     akin_load_watch_t **watches; /* [n_cases] of the first seed's runs */
     double routes_s;             /* that the pool took */

@@ -98,7 +98,69 @@ holds "fit: $work/fit.json, rho "
 refuse 1 "fit.file: $work/none: cannot open" sim "${batch[@]}" --set fit.file="$work/none"
 refuse 2 "this job has 4" sim "${batch[@]}" --set roles.decode=4
 
+# ---- a batch job ----
+
+# All requests end, no more than may be are inside, and the table is the same
+# from two threads when workers die.
+job=(--set requests.rate=0 --set requests.in_flight=24
+    --set requests.total=200 --set routing.policies=rr,union)
+faults=(--set faults.mtbf=2s --set faults.down=300ms --set faults.detect=50ms
+    --set "faults.at=decode:1:0.2, prefill:0:0.3"
+    --set prefill.cache_tokens=200 --set workload.shared_prefix_tokens=40)
+call sim -c "$sim" --json "${job[@]}"
+same 'all end' "$(value policies 0 ended) $(value policies 0 left)" '400 0'
+awk -v inside="$(value policies 0 requests_inside mean)" \
+    'BEGIN { exit !(inside > 10 && inside <= 24) }' ||
+    complain 'the requests inside'
+same 'no deaths' "$(value policies 0 deaths mean)" 0.0
+same 'nothing cached' "$(value policies 0 prefix_cached_percent mean)" 0.0
+same 'load over time' "$(value policies 0 load n_workers)" 3
+call sim -c "$sim" "${job[@]}" "${faults[@]}"
+holds '24 requests in flight'
+holds 'tokens anew'
+holds 'cached %'
+cp "$work/out" "$work/table"
+call sim -c "$sim" "${job[@]}" "${faults[@]}" --threads 2
+cmp -s "$work/table" "$work/out" || complain 'other faults from two threads'
+call sim -c "$sim" --json "${job[@]}" "${faults[@]}"
+same 'all end in spite of deaths' \
+    "$(value policies 0 ended) $(value policies 0 left)" '400 0'
+
+# ---- requests of a trace ----
+
+accept trace make --like gpt-oss-20b --requests 80 --prompt-tokens 20 \
+    --output-tokens 10 --rate 100 -o "$work/t.json"
+# Few requests for so many at a time: copies meet, and the command says so.
+call sim -c "$sim" --json --set routes.trace="$work/t.json" \
+    --set fit.requests=40 --set requests.warmup=10 \
+    --set requests.measured=100 --set roles.decode=2
+grep -q 'the trace is short' "$work/err" || complain 'no word of copies'
+same 'its name' "$(value workload)" "$work/t.json"
+same 'the policies of a trace' "$(value policies 3 policy)" union-band
+accept sim -c "$sim" --set routes.trace="$work/t.json" \
+    --set requests.rate=0 --set requests.arrivals=trace \
+    --set routing.policies=rr,jsq --set requests.warmup=10 \
+    --set requests.measured=60
+holds 'arrivals of the trace'
+refuse 2 'set model' sim -c "$sim" --set routes.trace="$work/t.json" \
+    --set model=gpt-oss-120b
+refuse 2 'more than half of the 80' sim -c "$sim" \
+    --set routes.trace="$work/t.json" --set fit.requests=60
+refuse 2 'the mix is that of routes.trace' sim -c "$sim" \
+    --set routes.trace="$work/t.json" --set workload.shares=1,1,1,1
+refuse 1 'none.json' sim -c "$sim" --set routes.trace="$work/none.json"
+
 # ---- what is refused ----
+
+refuse 2 'requests.in_flight' sim -c "$sim" --set requests.in_flight=8
+refuse 2 'routes.trace' sim -c "$sim" --set requests.rate=0 \
+    --set requests.arrivals=trace
+refuse 2 'requests.total: 100' sim -c "$sim" --set requests.total=100
+refuse 2 'routes.memory' sim -c "$sim" --set routes.memory=1KiB
+refuse 2 'faults.at: "decode:3:1"' sim -c "$sim" --set faults.at=decode:3:1
+refuse 2 'faults.at: "router' sim -c "$sim" --set faults.at=router:0:1
+refuse 2 'all decode workers are dead' sim -c "$sim" \
+    --set faults.at=decode:0:0,decode:1:0,decode:2:0
 
 refuse 2 '-c SIM is missing' sim
 refuse 2 'akin sim --keys' sim -c "$sim" --set no.such=1

@@ -103,7 +103,7 @@ refuse 2 "this job has 4" sim "${batch[@]}" --set roles.decode=4
 # All requests end, no more than may be are inside, and the table is the same
 # from two threads when workers die.
 job=(--set requests.rate=0 --set requests.in_flight=24
-    --set requests.total=200 --set routing.policies=rr,union)
+    --set requests.total=200 --set "routing.policies=rr,union")
 faults=(--set faults.mtbf=2s --set faults.down=300ms --set faults.detect=50ms
     --set "faults.at=decode:1:0.2, prefill:0:0.3"
     --set prefill.cache_tokens=200 --set workload.shared_prefix_tokens=40)

@@ -25,7 +25,7 @@ warmup=30
 seconds=40
 seeds=3
 rates=(20 40 60 80 100)
-ep_rates=(24 32 40 48 56)
+ep_rates=(24 40 56)
 scales=(64 256 1024 4096)
 # Requests whose routes are made, of the small models and of the big one, and how
 # many of these the fit learns from. The others are more than are ever in the

@@ -10,6 +10,9 @@ enum { STREAM_FAULT = 107 };
 /* Dies at a time that is given, whichever life it has. */
 #define ANY_EPOCH UINT32_MAX
 
+/* Times that a request begins again before it is said never to end. */
+#define MAX_ATTEMPTS 1000u
+
 static bool is_decode(const akini_sim_t *s, uint32_t of)
 {
     return of >= s->params->n_prefill;
@@ -137,8 +140,9 @@ static int latest_first(const void *a_p, const void *b_p)
     return (a->index < b->index) - (a->index > b->index);
 }
 
-static akin_status_t restart_all(akini_sim_t *s, uint32_t of)
+static akin_status_t restart_all(akini_sim_t *s, uint32_t of, akin_error_t *err)
 {
+    bool is_hopeless = false;
     uint32_t n = 0;
     victim_t *victims = calloc(s->requests.n_slots + 1, sizeof(*victims));
     if (victims == NULL)
@@ -153,10 +157,18 @@ static akin_status_t restart_all(akini_sim_t *s, uint32_t of)
         request->is_lost = request->state == AKINI_SIM_ROUTED;
     }
     akini_sim_queue_drop_lost(&s->backlog, &s->requests);
-    for (uint32_t i = 0; i < n; i++)
+    for (uint32_t i = 0; i < n; i++) {
         akini_sim_restart(s, victims[i].slot);
+        is_hopeless |=
+            s->requests.slots[victims[i].slot].n_attempts > MAX_ATTEMPTS;
+    }
     free(victims);
-    return AKIN_OK;
+    return is_hopeless
+               ? akin_error_set(err, AKIN_ERR_INVALID,
+                                "after %.1f s a request has begun again %u "
+                                "times: let workers live longer (faults.mtbf)",
+                                s->now_s, MAX_ATTEMPTS)
+               : AKIN_OK;
 }
 
 akin_status_t akini_sim_lose(akini_sim_t *s, uint32_t of, akin_error_t *err)
@@ -171,7 +183,7 @@ akin_status_t akini_sim_lose(akini_sim_t *s, uint32_t of, akin_error_t *err)
                               is_decode(s, of) ? "decode" : "prefill",
                               s->now_s);
     allow(s, of, false);
-    akin_status_t status = restart_all(s, of);
+    akin_status_t status = restart_all(s, of, err);
     /* What was sent there meanwhile is among these. */
     empty(s, of);
     return status == AKIN_OK ? akini_sim_dispatch(s) : status;

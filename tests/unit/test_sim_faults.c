@@ -101,6 +101,11 @@ static void test_none_left(void)
     params.faults.down_s = 2.0;
     CU_ASSERT_DOUBLE_EQUAL(bed_run(&params).ttft_s.mean,
                            2.0 + bed_prefill_s(50, 0), 1e-9);
+    /* Workers that live too briefly for a prompt. */
+    params.faults = (akin_sim_faults_t){.mtbf_s = 1e-4, .down_s = 1e-3};
+    CU_ASSERT_EQUAL(akin_sim_run(&params, &result, &err), AKIN_ERR_INVALID);
+    CU_ASSERT_PTR_NOT_NULL(strstr(err.text, "faults.mtbf"));
+    params.faults = (akin_sim_faults_t){.n_at = 1};
     const akin_sim_fault_t wrong = {1.0, true, 1};
     params.faults.at = &wrong;
     CU_ASSERT_EQUAL(akin_sim_run(&params, &result, &err), AKIN_ERR_INVALID);

@@ -39,8 +39,8 @@ static int compare_nodes(const void *left, const void *right)
  * parts of the ring: a search reads two lines of memory, not twenty. */
 static akin_status_t make_buckets(akin_prefix_router_t *router)
 {
-    size_t n_buckets = 1;
-    router->shift = 64;
+    size_t n_buckets = 2;
+    router->shift = 63;
     while (n_buckets < router->n_nodes) {
         n_buckets *= 2;
         router->shift--;

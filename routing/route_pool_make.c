@@ -31,7 +31,8 @@ static double share_of(const maker_t *m, uint32_t domain)
 
 /* Requests of every domain: one for each that has a share, the others to the
  * domain that is farthest below its own. */
-static void share_requests(const maker_t *m, uint32_t *n_of)
+static void share_requests(const maker_t *m,
+                           uint32_t n_of[AKIN_ROUTE_MAX_DOMAINS])
 {
     const uint32_t n_domains = m->pool->n_domains;
     double sum = 0.0;
@@ -84,7 +85,8 @@ static akin_status_t make_entries(maker_t *m, akin_error_t *err)
     akin_route_pool_t *pool = m->pool;
     const uint32_t most =
         m->params->counted_tokens > 0 ? m->params->counted_tokens : UINT32_MAX;
-    uint32_t n_of[AKIN_ROUTE_MAX_DOMAINS], n_made[AKIN_ROUTE_MAX_DOMAINS] = {0};
+    uint32_t n_of[AKIN_ROUTE_MAX_DOMAINS] = {0};
+    uint32_t n_made[AKIN_ROUTE_MAX_DOMAINS] = {0};
     share_requests(m, n_of);
     for (uint32_t d = 0; d < pool->n_domains; d++)
         make_request(m, (uint64_t)pool->n_entries + d, d, &m->shared[d]);

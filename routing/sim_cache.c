@@ -16,17 +16,27 @@ struct akini_sim_cached {
     UT_hash_handle hh;
 };
 
-static void drop(akini_sim_cache_t *cache, akini_sim_cached_t *item)
+void akini_sim_cache_clear(akini_sim_cache_t *cache)
 {
+    akini_sim_cached_t *item = cache->all;
+    HASH_CLEAR(hh, cache->all);
+    while (item != NULL) {
+        akini_sim_cached_t *next = item->hh.next;
+        free(item);
+        item = next;
+    }
+    cache->n_tokens = 0;
+}
+
+/* The one that was not used for longest. */
+static void drop_first(akini_sim_cache_t *cache)
+{
+    akini_sim_cached_t *item = cache->all;
+    if (item == NULL)
+        return;
     HASH_DEL(cache->all, item);
     cache->n_tokens -= item->n_tokens;
     free(item);
-}
-
-void akini_sim_cache_clear(akini_sim_cache_t *cache)
-{
-    while (cache->all != NULL)
-        drop(cache, cache->all);
 }
 
 /* To the end of the order. Gives 0 if there is no memory, and the item is gone.
@@ -60,7 +70,7 @@ akin_status_t akini_sim_cache_add(akini_sim_cache_t *cache, uint64_t key,
         akini_sim_cache_use(cache, key) > 0)
         return AKIN_OK;
     while (cache->n_tokens + n_tokens > cache->max_tokens)
-        drop(cache, cache->all);
+        drop_first(cache);
     akini_sim_cached_t *item = calloc(1, sizeof(*item));
     if (item == NULL)
         return AKIN_ERR_NOMEM;

@@ -68,36 +68,63 @@ static error_t parse_option(int key, char *arg, struct argp_state *state)
     return 0;
 }
 
+/* '#'s in a row, more than any record's id has: what follows them in an id
+ * tells it from all others. */
+static char *make_separator(const akin_trace_record_t *records, uint64_t n)
+{
+    size_t longest = 0;
+    for (uint64_t i = 0; i < n; i++)
+        for (const char *at = strchr(records[i].id, '#'); at != NULL;
+             at = strchr(at, '#')) {
+            const size_t run = strspn(at, "#");
+            longest = run > longest ? run : longest;
+            at += run;
+        }
+    char *separator = malloc(longest + 2);
+    if (separator == NULL)
+        return NULL;
+    memset(separator, '#', longest + 1);
+    separator[longest + 1] = '\0';
+    return separator;
+}
+
+typedef struct prompts {
+    const options_t *o;
+    akin_model_config_t model;
+    const akin_trace_record_t *records;
+    uint32_t n_records;
+    char *separator;  /* between an id and how often its record has come */
+    uint32_t *tokens; /* of the prompt at hand */
+} prompts_t;
+
 /* The n-th random token of a request; none that ends a text. */
-static uint32_t token_of(const options_t *o, const akin_model_config_t *model,
-                         uint64_t request, uint64_t n)
+static uint32_t token_of(const prompts_t *p, uint64_t request, uint64_t n)
 {
     for (uint64_t i = n << 8;; i++) {
         const uint32_t token = (uint32_t)akin_rng_below(
-            o->seed ^ request << 20, STREAM_TOKENS, i, model->vocab_size);
-        if (!akin_model_config_is_eos(model, token))
+            p->o->seed ^ request << 20, STREAM_TOKENS, i, p->model.vocab_size);
+        if (!akin_model_config_is_eos(&p->model, token))
             return token;
     }
 }
 
 /* A beginning whose name picks the record: the last token of the name is looked
  * for, and if none does it, another one before it is tried. */
-static int find_name(const options_t *o, const akin_model_config_t *model,
-                     uint64_t request, uint64_t n_records, uint32_t *tokens)
+static int find_name(prompts_t *p, uint64_t request)
 {
     const uint32_t last = AKIN_MODELLED_NAME_TOKENS - 1;
     for (uint32_t i = 0; i < last; i++)
-        tokens[i] = token_of(o, model, request, i);
+        p->tokens[i] = token_of(p, request, i);
     for (uint32_t attempt = 0; attempt < MAX_TRIES; attempt++) {
-        tokens[last - 1] = token_of(o, model, request, last + attempt);
+        p->tokens[last - 1] = token_of(p, request, last + attempt);
         uint64_t name = AKIN_MODELLED_NO_NAME;
         for (uint32_t i = 0; i < last; i++)
-            name = akin_modelled_name(name, tokens[i]);
-        for (uint32_t token = 0; token < model->vocab_size; token++)
-            if (akin_modelled_name(name, token) % n_records ==
-                    request % n_records &&
-                !akin_model_config_is_eos(model, token)) {
-                tokens[last] = token;
+            name = akin_modelled_name(name, p->tokens[i]);
+        for (uint32_t token = 0; token < p->model.vocab_size; token++)
+            if (akin_modelled_name(name, token) % p->n_records ==
+                    request % p->n_records &&
+                !akin_model_config_is_eos(&p->model, token)) {
+                p->tokens[last] = token;
                 return 1;
             }
     }
@@ -116,45 +143,44 @@ static json_t *served_name(const char *path)
     return json_stringn(path + begin, end - begin);
 }
 
-static json_t *line_of(const options_t *o, const akin_trace_record_t *record,
-                       uint64_t request, uint64_t n_records,
-                       const uint32_t *tokens)
+static json_t *line_of(const prompts_t *p, uint64_t request)
 {
-    char id[320];
-    if (request < n_records)
-        (void)snprintf(id, sizeof(id), "%.255s", record->id);
-    else
-        (void)snprintf(id, sizeof(id), "%.255s-%" PRIu64, record->id,
-                       request / n_records + 1);
+    const akin_trace_record_t *record = &p->records[request % p->n_records];
+    const uint64_t pass = request / p->n_records;
+    json_t *id = pass == 0 ? json_string(record->id)
+                           : json_sprintf("%s%s%" PRIu64, record->id,
+                                          p->separator, pass + 1);
     json_t *prompt = json_array();
     for (uint32_t i = 0; i < record->n_prompt; i++)
-        (void)json_array_append_new(prompt, json_integer(tokens[i]));
+        (void)json_array_append_new(prompt, json_integer(p->tokens[i]));
     json_t *body = json_pack(
-        "{s:o, s:o, s:I, s:i}", "model", served_name(o->model_dir), "prompt",
+        "{s:o, s:o, s:I, s:i}", "model", served_name(p->o->model_dir), "prompt",
         prompt, "max_tokens", (json_int_t)(record->n_tokens - record->n_prompt),
         "temperature", 0);
     if (record->domain[0] != '\0')
         (void)json_object_set_new(body, "metadata",
                                   json_pack("{s:s}", "domain", record->domain));
-    return json_pack("{s:s, s:s, s:s, s:o}", "custom_id", id, "method", "POST",
+    return json_pack("{s:o, s:s, s:s, s:o}", "custom_id", id, "method", "POST",
                      "url", "/v1/completions", "body", body);
 }
 
-static akin_status_t write_line(const options_t *o,
-                                const akin_model_config_t *model,
-                                const akin_trace_record_t *records,
-                                uint64_t n_records, uint64_t request,
-                                uint32_t *tokens, akin_error_t *err)
+static akin_status_t write_line(prompts_t *p, uint64_t request,
+                                akin_error_t *err)
 {
-    const akin_trace_record_t *record = &records[request % n_records];
-    if (!find_name(o, model, request, n_records, tokens))
+    const akin_trace_record_t *record = &p->records[request % p->n_records];
+    if (record->n_tokens >= AKIN_MODELLED_MAX_POSITIONS)
         return akin_error_set(err, AKIN_ERR_INVALID,
-                              "%s: %u tokens are too few to tell %" PRIu64
-                              " records apart",
-                              o->model_dir, model->vocab_size, n_records);
+                              "%s: %s has %u tokens, %u are the most",
+                              p->o->path, record->id, record->n_tokens,
+                              AKIN_MODELLED_MAX_POSITIONS - 1);
+    if (!find_name(p, request))
+        return akin_error_set(
+            err, AKIN_ERR_INVALID,
+            "%s: %u tokens are too few to tell %u records apart",
+            p->o->model_dir, p->model.vocab_size, p->n_records);
     for (uint32_t i = AKIN_MODELLED_NAME_TOKENS; i < record->n_prompt; i++)
-        tokens[i] = token_of(o, model, request, MAX_TRIES + i);
-    json_t *line = line_of(o, record, request, n_records, tokens);
+        p->tokens[i] = token_of(p, request, MAX_TRIES + i);
+    json_t *line = line_of(p, request);
     const int failed =
         line == NULL || json_dumpf(line, stdout, JSON_COMPACT) != 0;
     json_decref(line);
@@ -169,43 +195,46 @@ static int can_be_named(const akin_trace_record_t *record)
            record->n_tokens > record->n_prompt;
 }
 
-static akin_status_t write_prompts(const options_t *o,
-                                   const akin_trace_t *trace, akin_error_t *err)
+static akin_status_t write_prompts(prompts_t *p, akin_error_t *err)
 {
-    akin_model_config_t model;
-    uint32_t n_records, n_left_out = 0;
-    const akin_trace_record_t *records = akin_trace_records(trace, &n_records);
-    const uint64_t n = o->n_requests > 0 ? o->n_requests : n_records;
-    akin_status_t status = akin_model_config_read(o->model_dir, &model, err);
-    if (status != AKIN_OK)
-        return status;
-    uint32_t *tokens = calloc(AKIN_MODELLED_MAX_POSITIONS, sizeof(*tokens));
-    if (tokens == NULL)
-        return akin_error_set(err, AKIN_ERR_NOMEM, "out of memory");
+    const uint64_t n = p->o->n_requests > 0 ? p->o->n_requests : p->n_records;
+    uint32_t n_left_out = 0;
+    akin_status_t status = AKIN_OK;
     for (uint64_t i = 0; i < n && status == AKIN_OK; i++) {
-        const akin_trace_record_t *record = &records[i % n_records];
-        if (!can_be_named(record))
-            n_left_out++;
-        else if (record->n_tokens >= AKIN_MODELLED_MAX_POSITIONS)
-            status = akin_error_set(err, AKIN_ERR_INVALID,
-                                    "%s: %s has %u tokens, %u are the most",
-                                    o->path, record->id, record->n_tokens,
-                                    AKIN_MODELLED_MAX_POSITIONS - 1);
+        if (can_be_named(&p->records[i % p->n_records]))
+            status = write_line(p, i, err);
         else
-            status = write_line(o, &model, records, n_records, i, tokens, err);
+            n_left_out++;
     }
-    free(tokens);
     if (status == AKIN_OK && n_left_out == n)
         return akin_error_set(err, AKIN_ERR_INVALID,
                               "%s: no record has a prompt of %u tokens or more "
                               "and an output",
-                              o->path, AKIN_MODELLED_NAME_TOKENS);
+                              p->o->path, AKIN_MODELLED_NAME_TOKENS);
     if (n_left_out > 0)
         (void)fprintf(stderr,
                       "akin: %u records have no output or prompts under %u "
                       "tokens, which cannot name them: left out\n",
                       n_left_out, AKIN_MODELLED_NAME_TOKENS);
     return status;
+}
+
+static akin_status_t prepare(prompts_t *p, const akin_trace_t *trace,
+                             akin_error_t *err)
+{
+    akin_status_t status =
+        akin_model_config_read(p->o->model_dir, &p->model, err);
+    if (status != AKIN_OK)
+        return status;
+    if (p->model.vocab_size <= p->model.n_eos_ids)
+        return akin_error_set(err, AKIN_ERR_INVALID,
+                              "%s: all tokens end a text", p->o->model_dir);
+    p->records = akin_trace_records(trace, &p->n_records);
+    p->separator = make_separator(p->records, p->n_records);
+    p->tokens = calloc(AKIN_MODELLED_MAX_POSITIONS, sizeof(*p->tokens));
+    return p->separator != NULL && p->tokens != NULL
+               ? AKIN_OK
+               : akin_error_set(err, AKIN_ERR_NOMEM, "out of memory");
 }
 
 int akin_trace_prompts_command(int argc, char **argv)
@@ -227,8 +256,13 @@ int akin_trace_prompts_command(int argc, char **argv)
     if (argp_parse(&argp, argc, argv, 0, NULL, &o) != 0)
         return AKIN_EXIT_USAGE;
     akin_status_t status = akin_trace_open(o.path, &trace, &err);
+    prompts_t p = {.o = &o};
     if (status == AKIN_OK)
-        status = write_prompts(&o, trace, &err);
+        status = prepare(&p, trace, &err);
+    if (status == AKIN_OK)
+        status = write_prompts(&p, &err);
+    free(p.separator);
+    free(p.tokens);
     akin_trace_close(trace);
     return status == AKIN_OK ? AKIN_EXIT_OK : akin_command_fail(status, &err);
 }

@@ -2,6 +2,15 @@
  * cost model of a rank. */
 #include "routing/worker_cost.h"
 
+/* What a rank sends the others in a step: its share of the hidden vectors of
+ * all tokens, there and back in every layer. */
+static uint64_t exchange_bytes(const akin_model_shape_t *shape,
+                               uint32_t n_ranks, uint64_t n_tokens)
+{
+    return (uint64_t)2 * shape->n_layers * n_tokens * shape->wire_bytes *
+           (n_ranks - 1) / n_ranks;
+}
+
 double akin_worker_cost_step(const akin_cost_model_t *model,
                              const akin_worker_step_t *step)
 {
@@ -17,9 +26,7 @@ double akin_worker_cost_step(const akin_cost_model_t *model,
             (double)step->batch * shape->top_k * step->busiest / step->distinct,
         .tensor_ranks = n_ranks,
     };
-    if (n_ranks > 1)
-        rank.exchange_bytes = (uint64_t)2 * shape->n_layers * step->batch *
-                              shape->wire_bytes * (n_ranks - 1) / n_ranks;
+    rank.exchange_bytes = exchange_bytes(shape, n_ranks, step->batch);
     return akin_cost_model_step(model, &rank, NULL);
 }
 
@@ -31,6 +38,12 @@ double akin_worker_cost_prefill(const akin_cost_model_t *model,
     const akin_cost_chunk_t chunk = {
         .tokens = tokens, .context_tokens = context_tokens, .tensor_ranks = n};
     akin_cost_parts_t parts;
+    const akin_machine_link_t *fabric = &model->machine->fabric;
     const double all = akin_cost_model_prefill(model, &chunk, &parts);
-    return all - parts.expert_s + parts.expert_s / n;
+    const double exchange_s =
+        n > 1 ? 2.0 * model->shape->n_layers * fabric->latency_s +
+                    (double)exchange_bytes(model->shape, n, tokens) /
+                        fabric->bytes_per_s
+              : 0.0;
+    return all - parts.expert_s + parts.expert_s / n + exchange_s;
 }

@@ -32,11 +32,11 @@ done
 [ ${#jobs[@]} -gt 0 ] || jobs=(8p16d 2p8d-ep4)
 mkdir -p "$out"
 
-# show JOB POLICY FIGURE JOB-FILTER SIM-KEY: a line of the table.
+# show FILES HEAD FIGURE JOB-FILTER SIM-KEY: a line of the table.
 show() {
-    awk -v d="$(jq "$4" "$out/$1-$2.job.json")" \
-        -v s="$(jq ".policies[0].$5.mean" "$out/$1-$2.sim.json")" \
-        -v head="| $1 | $2 | $3" 'BEGIN {
+    awk -v d="$(jq "$4" "$1.job.json")" \
+        -v s="$(jq ".policies[0].$5.mean" "$1.sim.json")" \
+        -v head="$2 | $3" 'BEGIN {
             printf "%s | %.2f | %.2f | %+.1f %% |\n", head, d, s,
                 100 * (s / d - 1) }'
 }
@@ -44,8 +44,9 @@ show() {
 # compare JOB MODEL IN-FLIGHT ROLES MAX-BATCH DECODE-WORKERS: lines for each
 # policy. The fit has seen the requests, in both.
 compare() {
-    local job=$1 model=$2 in_flight=$3 policy trace=$out/$2.json
-    local at=$out/$1 config=examples/jobs/modelled-$1-${2%-a*b}.cfg
+    local job=$1 model=$2 in_flight=$3 policy trace=$out/$2-$requests.json
+    local at=$out/$1-$requests-times-$slowdown
+    local config=examples/jobs/modelled-$1-${2%-a*b}.cfg
     local settings=(--set "modelled.trace=$trace"
         --set "modelled.slowdown=$slowdown"
         --set "router.max_in_flight=$in_flight" --set net.heartbeat_timeout=30s)
@@ -60,7 +61,10 @@ compare() {
             "$akin" run -c "$config" "${settings[@]}" -i "$at.in" \
                 -o "$at.out" --set routing.decode=$policy \
                 --set "routing.fit=$at.fit.json" --set ep.placement=linear \
-                --summary "$at-$policy.part" 2>"$at-$policy.log"
+                --summary "$at-$policy.part" 2>"$at-$policy.log" || {
+                cat "$at-$policy.log" >&2
+                exit 1
+            }
             mv "$at-$policy.part" "$at-$policy.job.json"
         }
         cat >"$at-$policy.sim" <<SIM
@@ -76,12 +80,12 @@ routing = { policies = "$policy"; };
 fit = { file = "$at.fit.json"; };
 SIM
         "$akin" sim -c "$at-$policy.sim" --json >"$at-$policy.sim.json"
-        show "$job" $policy "TPOT P50, ms" '.median_tpot_ms / .slowdown' \
+        show "$at-$policy" "| $job | $policy" "TPOT P50, ms" '.median_tpot_ms / .slowdown' \
             p50_tpot_ms
-        show "$job" $policy "experts per layer" '.distinct_experts_per_step' \
+        show "$at-$policy" "| $job | $policy" "experts per layer" '.distinct_experts_per_step' \
             distinct_experts
         if [ "$job" = 2p8d-ep4 ]; then
-            show "$job" $policy "of the busiest rank" \
+            show "$at-$policy" "| $job | $policy" "of the busiest rank" \
                 '.max_rank_distinct_experts_per_step' busiest_rank_experts
         fi
     done

@@ -11,6 +11,7 @@
 #include "ep/placement_choice.h"
 
 #include <errno.h>
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
@@ -21,9 +22,13 @@
 /* The end of a text is up to the request: ends are never chosen. */
 #define NEVER (-1e30f)
 
-/* A step that begins within this part of the last one's time after its end
- * belongs to it: what came between is in the model's time per step. */
+/* A step of decode that begins within this part of its own time and of the last
+ * one's after that one's end is counted from there: what came between is in the
+ * model's time per step. */
 #define GAP_PART 4
+
+/* A step that is longer has this length: nothing ends it before its time. */
+#define MAX_STEP_S 10.0
 
 /* Late steps that are worth a word: more than this part of all. */
 #define LATE_PART 20
@@ -296,19 +301,27 @@ static void count_experts(modelled_engine_t *e, akin_modelled_load_t *load,
     }
 }
 
-/* When the step began, as far as its time goes. */
-static int64_t begin_ns(const modelled_engine_t *e)
+/* When a step of decode began, as far as its time goes. */
+static int64_t count_from(const modelled_engine_t *e, int64_t begin_ns,
+                          int64_t step_ns)
 {
-    const int64_t now_ns = akin_clock_now_ns();
-    return now_ns - e->end_ns <= e->last_ns / GAP_PART ? e->end_ns : now_ns;
+    const int64_t shorter_ns = step_ns < e->last_ns ? step_ns : e->last_ns;
+    return begin_ns - e->end_ns <= shorter_ns / GAP_PART ? e->end_ns : begin_ns;
 }
 
-static void wait_for_end(modelled_engine_t *e, int64_t begin, double seconds)
+/* In time, whatever the model says. */
+static int64_t find_step_ns(const modelled_engine_t *e, double seconds)
+{
+    const double s = seconds * e->params.slowdown;
+    return s > 0.0 ? (int64_t)(fmin(s, MAX_STEP_S) * (double)AKIN_NS_PER_S) : 0;
+}
+
+static void wait_for_end(modelled_engine_t *e, int64_t begin_ns,
+                         int64_t step_ns)
 {
     const int64_t now_ns = akin_clock_now_ns();
-    e->last_ns =
-        (int64_t)(seconds * e->params.slowdown * (double)AKIN_NS_PER_S);
-    e->end_ns = begin + e->last_ns;
+    e->last_ns = step_ns;
+    e->end_ns = begin_ns + step_ns;
     e->n_steps++;
     if (e->end_ns <= now_ns) {
         e->n_late += e->end_ns < now_ns;
@@ -342,7 +355,7 @@ static akin_status_t step(akin_engine_t *engine, const akin_kv_view_t *view,
     modelled_engine_t *e = (modelled_engine_t *)engine;
     const uint32_t n_ranks =
         e->group != NULL ? akin_ep_group_placement(e->group)->n_ranks : 1;
-    const int64_t begin = begin_ns(e);
+    int64_t begin = akin_clock_now_ns();
     memset(e->step_words, 0,
            (HEAD_WORDS + (size_t)e->params.n_layers * e->n_words) *
                sizeof(*e->step_words));
@@ -364,7 +377,11 @@ static akin_status_t step(akin_engine_t *engine, const akin_kv_view_t *view,
     if (sum.has_prompts)
         sum.context_tokens /= sum.n_tokens;
     count_experts(e, &sum, report != NULL ? report->n_distinct : NULL);
-    wait_for_end(e, begin, e->params.seconds(e->params.arg, &sum));
+    const int64_t step_ns =
+        find_step_ns(e, e->params.seconds(e->params.arg, &sum));
+    if (!sum.has_prompts)
+        begin = count_from(e, begin, step_ns);
+    wait_for_end(e, begin, step_ns);
     if (report != NULL) {
         report->ns = e->end_ns - begin;
         report->n_rows = (uint32_t)n_own;

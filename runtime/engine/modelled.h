@@ -46,7 +46,7 @@ typedef struct akin_modelled_params {
      * nothing but the arguments. */
     void (*routes)(void *arg, uint64_t name, uint32_t position,
                    uint16_t *routes);
-    /** How long a step takes, >= 0. */
+    /** How long a step takes, >= 0. It lasts 10 s at most. */
     double (*seconds)(void *arg, const akin_modelled_load_t *load);
     void *arg;
 } akin_modelled_params_t;

@@ -9,6 +9,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+/* Time of a token of one request alone, at most. */
+#define MAX_TOKEN_S 1.0
+
 struct akin_modelled {
     const akin_model_shape_t *shape;
     akin_machine_t machine;
@@ -131,6 +134,28 @@ static akin_status_t find_machine(const akin_job_t *job,
                              job->modelled_machine_origin);
 }
 
+/* Nothing ends a step before its time, so that a job with long ones could not
+ * be stopped. */
+static akin_status_t check_speed(const akin_job_t *job, akin_modelled_t *m,
+                                 akin_error_t *err)
+{
+    const akin_modelled_load_t one = {
+        .n_ranks = 1,
+        .n_tokens = 1,
+        .distinct = m->shape->n_layers * m->shape->top_k,
+        .busiest = m->shape->n_layers * m->shape->top_k,
+    };
+    const double s = seconds(m, &one) * job->modelled_slowdown;
+    if (s < MAX_TOKEN_S)
+        return AKIN_OK;
+    return akin_error_set(err, AKIN_ERR_CONFIG,
+                          "%s: modelled.machine: a single token of %s would "
+                          "take %.3g s there, with modelled.slowdown; %g s are "
+                          "the most",
+                          job->modelled_machine_origin, m->shape->name, s,
+                          MAX_TOKEN_S);
+}
+
 static akin_status_t open_trace(const akin_job_t *job, akin_modelled_t *m,
                                 akin_error_t *err)
 {
@@ -173,6 +198,8 @@ akin_status_t akin_modelled_open(const akin_job_t *job,
         status = set_sizes(job, m->shape, &m->params, err);
     if (status == AKIN_OK)
         status = find_machine(job, &m->machine, err);
+    if (status == AKIN_OK)
+        status = check_speed(job, m, err);
     if (status == AKIN_OK)
         status = open_trace(job, m, err);
     if (status != AKIN_OK) {

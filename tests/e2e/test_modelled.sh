@@ -47,8 +47,8 @@ expect "group: exit code" 0 "$code"
 expect_same "group" "$scratch/base.jsonl" "$scratch/group.jsonl"
 
 # A decode rank dies under its requests.
-start killed --set roles.decode=2 --set modelled.slowdown=2
-wait_until 20 has_lines "$scratch/killed.jsonl" 3 || fail 'killed: no start'
+start killed --set roles.decode=2 --set modelled.slowdown=10
+wait_until 20 has_lines "$scratch/killed.jsonl" 1 || fail 'killed: no start'
 kill -KILL "$(rank_process 2)"
 ended
 expect "killed: exit code" 0 "$code"
@@ -76,7 +76,18 @@ for id in $("$check" ids "$input"); do
 done
 expect "experts: records" 20 "$n"
 
+# Each prompt has an id of its own, whatever ids the records have.
+sed 's/"id": "00000001"/"id": "00000000#2"/' "$trace.json" >"$scratch/ids.json"
+cp "$trace.u8" "$scratch/ids.u8"
+sed -i 's/trace\.u8/ids.u8/' "$scratch/ids.json"
+"$akin" trace prompts -m "$model" -n 60 "$scratch/ids.json" >"$scratch/ids.in"
+expect "ids: different ones" 60 \
+    "$("$check" ids "$scratch/ids.in" | sort -u | wc -l)"
+
 # What it needs.
+cat >"$scratch/bench.json" <<JSON
+[{"bench": "step", "bytes": 1000, "seconds": 1.0, "reference_seconds": 1.0}]
+JSON
 refused() {
     run "$1" "${@:3}"
     expect "$1: exit code" 2 "$code"
@@ -90,5 +101,7 @@ refused no-file 'modelled.trace: ' --set modelled.trace=/nowhere.json
 refused no-model 'did you mean "qwen3-30b-a3b"' \
     --set modelled.model=qwen3-30b
 refused no-kv '128 is the most for qwen3-30b-a3b' --set modelled.kv_scale=129
+refused slow 'a single token of qwen3-30b-a3b would take' \
+    --set modelled.machine="$scratch/bench.json"
 refused no-machine 'neither mi300x nor h200' --set modelled.machine=mi300
 finish

@@ -33,7 +33,8 @@ typedef struct akin_sim_job {
     uint32_t n_cases;
     uint32_t n_seeds;
     uint32_t n_replicas;
-    double shares[AKIN_ROUTE_MAX_DOMAINS];
+    double shares[AKIN_ROUTE_MAX_DOMAINS]; /* those of workload.kind where
+                                              none are set */
     double later_shares[AKIN_ROUTE_MAX_DOMAINS];
     const char *placement;    /* of workers of several ranks */
     akin_sim_params_t params; /* policy, seed and watch are each run's */

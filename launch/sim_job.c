@@ -247,13 +247,13 @@ akin_status_t akin_sim_job_init(akin_sim_job_t *job,
     set_params(job);
     for (uint32_t d = 0; d < job->workload.n_domains; d++)
         job->shares[d] = job->workload.domains[d].share;
-    if (job->generator != NULL)
-        job->params.shares = job->shares;
     status = parse_shares(job, "workload.shares", job->shares,
                           &job->params.shares, err);
     if (status == AKIN_OK)
         status = parse_shares(job, "workload.later_shares", job->later_shares,
                               &job->params.later_shares, err);
+    if (job->params.later_shares != NULL)
+        job->params.shares = job->shares;
     if (status == AKIN_OK)
         status = akin_sim_job_take_faults(job, err);
     if (status == AKIN_OK)

@@ -69,6 +69,22 @@ static int note_progress(void *arg, uint32_t n_done)
     return m->stop();
 }
 
+/* More requests than a run has would never be met. Where each one's domain is
+ * drawn, a domain may have any number of them, so that there it would run out
+ * first. */
+static uint32_t n_requests_of(const akin_sim_job_t *job)
+{
+    const akin_sim_params_t *p = &job->params;
+    uint64_t n = count_of(job, "routes.requests");
+    const uint64_t n_run =
+        p->n_total > 0 ? p->n_total : (uint64_t)p->n_warmup + p->n_measured;
+    if (p->shares == NULL && n > n_run)
+        n = n_run;
+    if (n < job->workload.n_domains)
+        n = job->workload.n_domains;
+    return (uint32_t)n;
+}
+
 /* A domain has as much of the pool as it ever has of the mix. */
 static akin_status_t generate(maker_t *m, akin_error_t *err)
 {
@@ -76,18 +92,11 @@ static akin_status_t generate(maker_t *m, akin_error_t *err)
     const akin_sim_params_t *p = &job->params;
     double shares[AKIN_ROUTE_MAX_DOMAINS];
     for (uint32_t d = 0; d < job->workload.n_domains; d++) {
-        shares[d] = p->shares[d];
+        shares[d] = job->shares[d];
         if (p->later_shares != NULL && p->later_shares[d] > shares[d])
             shares[d] = p->later_shares[d];
     }
-    /* More than a run has would never be met. */
-    uint64_t n =
-        p->n_total > 0 ? p->n_total : (uint64_t)p->n_warmup + p->n_measured;
-    if (n > count_of(job, "routes.requests"))
-        n = count_of(job, "routes.requests");
-    if (n < job->workload.n_domains)
-        n = job->workload.n_domains;
-    m->n = (uint32_t)n;
+    m->n = n_requests_of(job);
     const akin_route_pool_params_t params = {
         .n_requests = m->n,
         .shares = shares,
@@ -120,7 +129,7 @@ static akin_status_t fit_generated(const maker_t *m, akin_error_t *err)
         .n_experts = job->shape.n_experts,
         .top_k = job->shape.top_k,
         .n_requests = count_of(job, "fit.requests"),
-        .shares = job->params.shares,
+        .shares = job->shares,
         .first = FIT_FIRST,
         .max_tokens = count_of(job, "fit.max_tokens"),
         .n_clusters = job->params.n_decode,

@@ -45,6 +45,23 @@ accept sim -c "$sim" --set workload.shares=0.5,0.5,0,0 \
 holds 'before: TPOT p50'
 grep -c '^union-band' "$work/out" | grep -qx 2 || complain 'no second table'
 
+# ---- copies ----
+
+# All at once, and no request beside a copy of itself, whether the mix is the
+# pool's or drawn.
+together=(--json --set seeds=1 --set routing.policies=rr
+    --set requests.rate=0 --set requests.in_flight=40 --set requests.warmup=0
+    --set requests.total=40 --set requests.measured=40)
+accept sim -c "$sim" "${together[@]}"
+same 'no copies' "$(value policies 0 copies_percent mean)" 0.0
+accept sim -c "$sim" "${together[@]}" --set workload.shares=1,1,1,1 \
+    --set routes.requests=400
+same 'no copies of a drawn mix' \
+    "$(value policies 0 copies_percent mean)" 0.0
+# Fewer requests than are inside: the command says what to raise.
+call sim -c "$sim" "${together[@]}" --set routes.requests=20
+grep -q 'raise routes.requests' "$work/err" || complain 'no word of few requests'
+
 # ---- JSON ----
 
 accept sim -c "$sim" --json --set seeds=1

@@ -38,17 +38,21 @@ static akin_status_t move(akini_sim_t *s, uint32_t slot, uint32_t to)
     akini_sim_request_t *request = &s->requests.slots[slot];
     const akin_sim_params_t *params = s->params;
     const akin_machine_link_t *nic = &params->cost.machine->nic;
-    double *from_s = &s->prefill.workers[request->prefill].nic_s;
+    akini_sim_prefiller_t *from = &s->prefill.workers[request->prefill];
+    double *from_s = &from->nic_s;
     double *to_s = &s->decode.workers[to].nic_s;
     const double begin_s = fmax(s->now_s, fmax(*from_s, *to_s));
+    request->decode = to;
+    request->state = AKINI_SIM_TRANSFER;
+    /* The KV died with its worker: nothing comes until the router knows. */
+    if (from->is_dead)
+        return AKIN_OK;
     /* Every rank of a worker sends its heads over its own NIC. */
     const uint64_t bytes =
         akin_model_kv_bytes(params->cost.shape, request->n_start) /
         (params->n_ranks > 1 ? params->n_ranks : 1);
     const double end_s = begin_s + akin_cost_model_transfer(nic, bytes);
     *from_s = *to_s = end_s - nic->latency_s;
-    request->decode = to;
-    request->state = AKINI_SIM_TRANSFER;
     return akini_sim_heap_put(&s->heap, end_s, AKINI_SIM_MOVED, slot,
                               request->epoch);
 }

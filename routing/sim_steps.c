@@ -22,6 +22,9 @@ akin_status_t akini_sim_join(akini_sim_t *s, uint32_t slot)
     akini_sim_request_t *request = &s->requests.slots[slot];
     const akin_route_pool_t *pool = s->params->pool;
     const uint32_t w = request->decode;
+    /* Its sender died meanwhile: it waits to be found lost. */
+    if (s->prefill.workers[request->prefill].is_dead)
+        return AKIN_OK;
     const size_t row = pool->entries[request->entry].row + request->n_done - 1;
     request->row = pool->ids + row * akin_route_pool_row_bytes(pool);
     request->state = AKINI_SIM_DECODE;

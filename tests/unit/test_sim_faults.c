@@ -77,6 +77,41 @@ static void test_prefill_dies(void)
     akin_route_pool_destroy(pool);
 }
 
+/* KV that is under way, or has yet to leave, dies with the prefill worker,
+ * whether or not the router knows. */
+static void test_kv_dies(void)
+{
+    akin_route_pool_t *pool = pool_of(3, 50.0, 10.0);
+    const double prefill = bed_prefill_s(50, 0);
+    akin_sim_fault_t fault = {prefill + 0.5 * bed_move_s(50.0), false, 0};
+    akin_sim_params_t params = lonely(pool, &fault);
+    double again = bed_prefill_s(51, 0) + bed_move_s(51.0);
+    double first = prefill + bed_move_s(50.0);
+    for (int context = 51; context <= 59; context++) {
+        again += context > 51 ? bed_step_s(context) : 0.0;
+        first += bed_step_s(context);
+    }
+    params.faults.detect_s = params.faults.down_s = 3.0;
+    akin_sim_result_t result = bed_run(&params);
+    CU_ASSERT_EQUAL(result.rerun, 1.0);
+    CU_ASSERT_DOUBLE_EQUAL(result.stay_s, fault.at_s + 3.0 + again, 1e-9);
+    /* The second of two waits for the only place, which is free before the
+     * death is known. */
+    params.in_flight = 2;
+    params.n_total = params.n_measured = 2;
+    params.n_decode = params.max_batch = 1;
+    fault.at_s = 2.0 * prefill + 1e-6;
+    CU_ASSERT_TRUE(fault.at_s < first);
+    for (int i = 0; i < 2; i++) {
+        params.faults.detect_s = 3.0 * i;
+        result = bed_run(&params);
+        CU_ASSERT_EQUAL(result.rerun, 1.0);
+        CU_ASSERT_DOUBLE_EQUAL(2.0 * result.stay_s,
+                               first + fault.at_s + 3.0 + again, 1e-9);
+    }
+    akin_route_pool_destroy(pool);
+}
+
 /* A role without workers waits for one to come back, or is at its end. */
 static void test_none_left(void)
 {
@@ -144,6 +179,7 @@ static void test_many(void)
 static const runner_test_t tests[] = {
     {"decode_dies", test_decode_dies},
     {"prefill_dies", test_prefill_dies},
+    {"kv_dies", test_kv_dies},
     {"none_left", test_none_left},
     {"many", test_many},
 };

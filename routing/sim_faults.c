@@ -108,6 +108,9 @@ akin_status_t akini_sim_die(akini_sim_t *s, uint32_t of, uint32_t epoch)
         return AKIN_OK;
     s->n_deaths++;
     empty(s, of);
+    if (is_decode(s, of) && s->params->watch != NULL)
+        akin_load_watch_set(s->params->watch, of - s->params->n_prefill,
+                            s->now_s, 0);
     akin_status_t status = akini_sim_heap_put(&s->heap, s->now_s + f->detect_s,
                                               AKINI_SIM_LOSS, of, 0);
     if (status == AKIN_OK && f->down_s > 0.0)

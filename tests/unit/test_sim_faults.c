@@ -2,6 +2,7 @@
  * when many do. */
 #include "sim_bed.h"
 
+#include <math.h>
 #include <string.h>
 
 static akin_route_pool_t *pool_of(uint32_t n, double prompt, double output)
@@ -57,6 +58,28 @@ static void test_decode_dies(void)
     CU_ASSERT_DOUBLE_EQUAL(result.stay_s,
                            last - bed_prefill_s(53, 0) + bed_prefill_s(3, 50),
                            1e-9);
+    akin_route_pool_destroy(pool);
+}
+
+/* Nothing runs on a dead worker: the second one has the request from then on,
+ * and the first one's bins are as full as its share of the time. */
+static void test_load(void)
+{
+    akin_route_pool_t *pool = pool_of(3, 50.0, 10.0);
+    const double begun = bed_prefill_s(50, 0) + bed_move_s(50.0);
+    const akin_sim_fault_t fault = {begun + 1.5 * bed_step_s(51), true, 0};
+    akin_sim_params_t params = lonely(pool, &fault);
+    CU_ASSERT_EQUAL_FATAL(akin_load_watch_create(2, 0, 0, &params.watch),
+                          AKIN_OK);
+    params.faults.detect_s = 1.0;
+    (void)bed_run(&params);
+    const akin_load_watch_sizes_t of = akin_load_watch_sizes(params.watch);
+    double seconds = 0.0;
+    for (uint32_t i = 0; i < of.n_bins; i++)
+        seconds += akin_load_watch_load(params.watch, 0, i) *
+                   fmin(of.bin_s, of.end_s - i * of.bin_s);
+    CU_ASSERT_DOUBLE_EQUAL(seconds, fault.at_s - begun, 1e-5);
+    akin_load_watch_destroy(params.watch);
     akin_route_pool_destroy(pool);
 }
 
@@ -177,11 +200,9 @@ static void test_many(void)
 }
 
 static const runner_test_t tests[] = {
-    {"decode_dies", test_decode_dies},
-    {"prefill_dies", test_prefill_dies},
-    {"kv_dies", test_kv_dies},
-    {"none_left", test_none_left},
-    {"many", test_many},
+    {"decode_dies", test_decode_dies},   {"load", test_load},
+    {"prefill_dies", test_prefill_dies}, {"kv_dies", test_kv_dies},
+    {"none_left", test_none_left},       {"many", test_many},
 };
 
 RUNNER_MAIN("sim_faults", tests)

@@ -147,7 +147,8 @@ void akin_route_pool_count(const akin_route_pool_t *pool, uint32_t entry,
             for (uint32_t i = 0; i < pool->top_k; i++) {
                 const size_t j = (size_t)l * pool->top_k + i;
                 const uint32_t e = pool->id_bytes == 1 ? at[j] : wide[j];
-                counts[(size_t)l * pool->n_experts + e]++;
+                uint16_t *count = &counts[(size_t)l * pool->n_experts + e];
+                *count = (uint16_t)(*count + (*count < UINT16_MAX));
             }
     }
 }

@@ -121,6 +121,28 @@ static void test_shared(void)
     akin_route_pool_destroy(own);
 }
 
+/* Counts that are full stay so, however many tokens are added. */
+static void test_full_counts(void)
+{
+    const akin_route_pool_params_t params = {.n_requests = 3,
+                                             .has_counts = true};
+    akin_route_pool_t *pool = bed_pool(PROMPT, OUTPUT, &params);
+    uint16_t counts[128];
+    uint32_t n_chosen = 0;
+    memset(counts, 0xff, sizeof(counts));
+    for (uint32_t c = 0; c < 64; c++)
+        counts[c]--;
+    akin_route_pool_count(pool, 0, 0, OUTPUT - 1, counts);
+    for (uint32_t c = 0; c < 64; c++) {
+        const bool is_chosen = pool->decode_counts[c] > 0;
+        n_chosen += is_chosen;
+        CU_ASSERT_EQUAL(counts[c], is_chosen ? UINT16_MAX : UINT16_MAX - 1);
+        CU_ASSERT_EQUAL(counts[64 + c], UINT16_MAX);
+    }
+    CU_ASSERT_TRUE(n_chosen >= 4 && n_chosen < 64);
+    akin_route_pool_destroy(pool);
+}
+
 static void test_refusals(void)
 {
     akin_route_generator_t *g = bed_generator(PROMPT, 1000.0);
@@ -213,7 +235,7 @@ static void test_trace(void)
 static const runner_test_t tests[] = {
     {"generated", test_generated}, {"threads", test_threads},
     {"shared", test_shared},       {"refusals", test_refusals},
-    {"trace", test_trace},
+    {"trace", test_trace},         {"full_counts", test_full_counts},
 };
 
 RUNNER_MAIN("route_pool", tests)

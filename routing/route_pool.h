@@ -114,7 +114,8 @@ static inline size_t akin_route_pool_row_bytes(const akin_route_pool_t *pool)
 }
 
 /**
- * Add how often each expert is chosen in some decode tokens of a request.
+ * Add how often each expert is chosen in some decode tokens of a request;
+ * counts stop at 65,535.
  *
  * \param[in]     first, n  first + n is at most its n_output - 1.
  * \param[in,out] counts    [n_layers][n_experts]

@@ -125,7 +125,7 @@ typedef struct akin_sim_result {
     akin_sim_spread_t itl_s;
     double ttft_percentiles_s[AKIN_SIM_PERCENTILES];
     double tpot_percentiles_s[AKIN_SIM_PERCENTILES];
-    double queue_s;  /* wait for a prefill worker, mean */
+    double queue_s;  /* wait until a prefill worker begins, mean */
     double stay_s;   /* arrival to last token, mean */
     double distinct; /* experts per layer and step, mean over the steps that
                         ended in the window */

@@ -39,7 +39,8 @@ typedef struct akini_sim_request {
     uint32_t next; /* slot behind it in a queue or among the free */
     akini_sim_state_t state;
     bool is_inside;
-    bool is_lost; /* about to leave a queue */
+    bool has_begun; /* some attempt came to the head of a prefill worker */
+    bool is_lost;   /* about to leave a queue */
 } akini_sim_request_t;
 
 typedef struct akini_sim_requests {

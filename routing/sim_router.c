@@ -20,11 +20,10 @@ static akin_status_t start_prefill(akini_sim_t *s, uint32_t w)
     const akini_sim_prefiller_t *worker = &s->prefill.workers[w];
     uint32_t slot = worker->queue.head;
     for (uint32_t i = 0; i < worker->n_running; i++) {
-        const akini_sim_request_t *request = &s->requests.slots[slot];
-        if (request->n_filled == request->n_cached &&
-            request->n_attempts == 0 &&
-            akini_sim_is_measured(s, request->index))
+        akini_sim_request_t *request = &s->requests.slots[slot];
+        if (!request->has_begun && akini_sim_is_measured(s, request->index))
             s->statistics.queue_s += s->now_s - request->arrival_s;
+        request->has_begun = true;
         slot = request->next;
     }
     return akini_sim_heap_put(&s->heap, s->now_s + seconds, AKINI_SIM_PREFILLED,

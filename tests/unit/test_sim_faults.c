@@ -100,6 +100,24 @@ static void test_prefill_dies(void)
     akin_route_pool_destroy(pool);
 }
 
+/* The first prefill worker dies before it begins: the wait lasts until the
+ * second one does. */
+static void test_queue(void)
+{
+    static const akin_sim_fault_t fault = {0.0, false, 0};
+    akin_route_pool_t *pool = pool_of(3, 50.0, 10.0);
+    akin_sim_params_t params = lonely(pool, &fault);
+    params.n_prefill = 2;
+    params.prefill_router = AKIN_SIM_LEAST_LOADED;
+    params.faults.detect_s = 0.1;
+    const akin_sim_result_t result = bed_run(&params);
+    CU_ASSERT_EQUAL(result.rerun, 1.0);
+    CU_ASSERT_DOUBLE_EQUAL(result.queue_s, 0.1, 1e-12);
+    CU_ASSERT_DOUBLE_EQUAL(result.ttft_s.mean, 0.1 + bed_prefill_s(50, 0),
+                           1e-9);
+    akin_route_pool_destroy(pool);
+}
+
 /* KV that is under way, or has yet to leave, dies with the prefill worker,
  * whether or not the router knows. */
 static void test_kv_dies(void)
@@ -200,9 +218,13 @@ static void test_many(void)
 }
 
 static const runner_test_t tests[] = {
-    {"decode_dies", test_decode_dies},   {"load", test_load},
-    {"prefill_dies", test_prefill_dies}, {"kv_dies", test_kv_dies},
-    {"none_left", test_none_left},       {"many", test_many},
+    {"decode_dies", test_decode_dies},
+    {"load", test_load},
+    {"prefill_dies", test_prefill_dies},
+    {"kv_dies", test_kv_dies},
+    {"queue", test_queue},
+    {"none_left", test_none_left},
+    {"many", test_many},
 };
 
 RUNNER_MAIN("sim_faults", tests)

@@ -10,8 +10,10 @@ enum { STREAM_FAULT = 107 };
 /* Dies at a time that is given, whichever life it has. */
 #define ANY_EPOCH UINT32_MAX
 
-/* Times that a request begins again before it is said never to end. */
-#define MAX_ATTEMPTS 1000u
+/* Times that a request begins again without a token, and deaths of every worker
+ * in the mean while no request at all gains one, before the run is said never
+ * to end. */
+#define MAX_FRUITLESS 10000u
 
 static bool is_decode(const akini_sim_t *s, uint32_t of)
 {
@@ -163,15 +165,31 @@ static akin_status_t restart_all(akini_sim_t *s, uint32_t of, akin_error_t *err)
     for (uint32_t i = 0; i < n; i++) {
         akini_sim_restart(s, victims[i].slot);
         is_hopeless |=
-            s->requests.slots[victims[i].slot].n_attempts > MAX_ATTEMPTS;
+            s->requests.slots[victims[i].slot].n_fruitless > MAX_FRUITLESS;
     }
     free(victims);
     return is_hopeless
                ? akin_error_set(err, AKIN_ERR_INVALID,
                                 "after %.1f s a request has begun again %u "
-                                "times: let workers live longer (faults.mtbf)",
-                                s->now_s, MAX_ATTEMPTS)
+                                "times without a token: let workers live "
+                                "longer (faults.mtbf)",
+                                s->now_s, MAX_FRUITLESS)
                : AKIN_OK;
+}
+
+/* Workers that die sooner than requests come keep the run busy for good. */
+static akin_status_t check_deaths(const akini_sim_t *s, akin_error_t *err)
+{
+    const uint64_t n_deaths = s->n_deaths - s->n_deaths_before;
+    const uint64_t n_workers =
+        (uint64_t)s->params->n_prefill + s->params->n_decode;
+    if (n_deaths <= MAX_FRUITLESS * n_workers)
+        return AKIN_OK;
+    return akin_error_set(err, AKIN_ERR_INVALID,
+                          "after %.1f s workers have died %llu times since any "
+                          "request gained a token: let them live longer "
+                          "(faults.mtbf)",
+                          s->now_s, (unsigned long long)n_deaths);
 }
 
 akin_status_t akini_sim_lose(akini_sim_t *s, uint32_t of, akin_error_t *err)
@@ -186,7 +204,9 @@ akin_status_t akini_sim_lose(akini_sim_t *s, uint32_t of, akin_error_t *err)
                               is_decode(s, of) ? "decode" : "prefill",
                               s->now_s);
     allow(s, of, false);
-    akin_status_t status = restart_all(s, of, err);
+    akin_status_t status = check_deaths(s, err);
+    if (status == AKIN_OK)
+        status = restart_all(s, of, err);
     /* What was sent there meanwhile is among these. */
     empty(s, of);
     return status == AKIN_OK ? akini_sim_dispatch(s) : status;

@@ -33,7 +33,8 @@ typedef struct akini_sim_request {
     uint32_t n_filled; /* of these that are there */
     uint32_t n_chunk;  /* of these in the step that its worker is in */
     uint32_t n_attempts;
-    uint32_t epoch; /* events of an earlier one are void */
+    uint32_t n_fruitless; /* of these since its last token */
+    uint32_t epoch;       /* events of an earlier one are void */
     uint32_t prefill;
     uint32_t decode;
     uint32_t next; /* slot behind it in a queue or among the free */

@@ -149,6 +149,8 @@ static void add_token(akini_sim_t *s, akini_sim_request_t *request)
                 s->now_s - request->arrival_s;
     }
     request->token_s = s->now_s;
+    request->n_fruitless = 0;
+    s->n_deaths_before = s->n_deaths;
     if (request->n_attempts > 0) {
         s->n_reprefilled += request->n_start - request->n_cached;
     } else if (is_measured) {
@@ -203,6 +205,7 @@ void akini_sim_restart(akini_sim_t *s, uint32_t slot)
     request->state = AKINI_SIM_QUEUED;
     request->n_start = request->n_prompt + request->n_done;
     request->n_attempts++;
+    request->n_fruitless++;
     request->epoch++;
     s->n_rerun++;
     akini_sim_queue_push(&s->queued, &s->requests, slot);

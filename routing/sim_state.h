@@ -32,8 +32,9 @@ typedef struct akini_sim {
     uint64_t n_decisions;
     int64_t decision_ns;
     uint64_t n_deaths;
-    uint32_t n_gone[2];  /* dead for good, of prefill and of decode */
-    uint32_t *n_chances; /* [n_prefill + n_decode] lives drawn */
+    uint64_t n_deaths_before; /* the last token of any request */
+    uint32_t n_gone[2];       /* dead for good, of prefill and of decode */
+    uint32_t *n_chances;      /* [n_prefill + n_decode] lives drawn */
     uint64_t n_rerun;
     uint64_t n_reprefilled; /* tokens */
     uint64_t n_cached;      /* tokens of measured prompts */

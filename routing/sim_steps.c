@@ -110,6 +110,7 @@ akin_status_t akini_sim_end_step(akini_sim_t *s, uint32_t w)
     for (uint32_t i = 0; i < SLOTS_AHEAD; i++)
         fetch_slot(s, worker, i);
     observe_step(s, w);
+    s->n_deaths_before = s->n_deaths;
     for (uint32_t i = 0; i < worker->n_running && status == AKIN_OK; i++) {
         const uint32_t slot = worker->members[i];
         akini_sim_request_t *request = &s->requests.slots[slot];

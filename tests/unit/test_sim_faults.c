@@ -188,6 +188,27 @@ static void test_none_left(void)
     akin_route_pool_destroy(pool);
 }
 
+/* Workers die four times as fast as a prompt takes: every token needs dozens of
+ * attempts, and comes. Before the first arrival none does. */
+static void test_brief_lives(void)
+{
+    akin_route_pool_t *pool = pool_of(3, 50.0, 100.0);
+    akin_sim_params_t params = lonely(pool, NULL);
+    akin_sim_result_t result;
+    akin_error_t err;
+    const double life = bed_prefill_s(50, 0) / 4.0;
+    params.faults = (akin_sim_faults_t){.mtbf_s = life, .down_s = life};
+    result = bed_run(&params);
+    CU_ASSERT_EQUAL(result.n_ended, 1);
+    CU_ASSERT_TRUE(result.rerun > 1000.0);
+    params.arrivals = AKIN_SIM_POISSON;
+    params.rate = 1.0;
+    params.faults = (akin_sim_faults_t){.mtbf_s = 1e-9, .down_s = 1e-9};
+    CU_ASSERT_EQUAL(akin_sim_run(&params, &result, &err), AKIN_ERR_INVALID);
+    CU_ASSERT_PTR_NOT_NULL(strstr(err.text, "since any request gained"));
+    akin_route_pool_destroy(pool);
+}
+
 /* Many deaths: no request is lost, nor is one measured twice; as many die as
  * are to be expected; equal parameters give equal results. */
 static void test_many(void)
@@ -223,6 +244,7 @@ static const runner_test_t tests[] = {
     {"prefill_dies", test_prefill_dies},
     {"kv_dies", test_kv_dies},
     {"queue", test_queue},
+    {"brief_lives", test_brief_lives},
     {"none_left", test_none_left},
     {"many", test_many},
 };

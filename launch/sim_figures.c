@@ -76,10 +76,9 @@ double akin_sim_figure_change(const akin_sim_job_t *job, uint32_t which,
 {
     for (uint32_t s = 0; s < job->n_seeds; s++) {
         const double first = value_of(job, 0, s, figure);
-        values[s] =
-            first > 0.0
-                ? 100.0 * (value_of(job, which, s, figure) / first - 1.0)
-                : 0.0;
+        const double value = value_of(job, which, s, figure);
+        const bool are_none = first <= 0.0 && value <= 0.0;
+        values[s] = are_none ? 0.0 : 100.0 * (value / first - 1.0);
     }
     const akin_interval_t of = akin_interval_of(values, job->n_seeds);
     *half_width_p = of.half_width;

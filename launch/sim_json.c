@@ -7,7 +7,8 @@
 #include <math.h>
 #include <stdlib.h>
 
-/* NaN has no JSON: an interval of one seed is null. */
+/* NaN has no JSON: an interval of one seed, or what nothing was measured of, is
+ * null. */
 static json_t *number_of(double value)
 {
     return isfinite(value) ? json_real(value) : json_null();
@@ -32,9 +33,10 @@ static json_t *phase_json(const akin_sim_job_t *job, uint32_t which,
     akin_sim_phase_means(job, which, phase, means);
     for (uint32_t s = 0; s < job->n_seeds; s++)
         values[s] = 1e3 * results[s].phases[phase].tpot_s.p50;
-    return json_pack("{s:f, s:f, s:f, s:o}", "p50_tpot_ms", means[0],
-                     "p99_tpot_ms", means[1], "distinct_experts", means[2],
-                     "p50_tpot_ms_values", array_of(values, job->n_seeds));
+    return json_pack("{s:o, s:o, s:o, s:o}", "p50_tpot_ms", number_of(means[0]),
+                     "p99_tpot_ms", number_of(means[1]), "distinct_experts",
+                     number_of(means[2]), "p50_tpot_ms_values",
+                     array_of(values, job->n_seeds));
 }
 
 /* [[0, ms], [5, ms], ... [100, ms]], means over the seeds, of an array in the
@@ -51,7 +53,8 @@ static json_t *percentiles(const akin_sim_job_t *job, uint32_t which,
                 offset;
             ms += 1e3 / job->n_seeds * ((const double *)at)[i];
         }
-        (void)json_array_append_new(list, json_pack("[if]", 5 * (int)i, ms));
+        (void)json_array_append_new(
+            list, json_pack("[io]", 5 * (int)i, number_of(ms)));
     }
     return list;
 }

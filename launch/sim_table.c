@@ -68,6 +68,15 @@ static int add_columns(report_t *r)
     return failed;
 }
 
+/* A figure, or a sign that nothing was measured of it. */
+static void print_value(char *text, size_t size, int digits, double value)
+{
+    if (isfinite(value))
+        (void)snprintf(text, size, "%.*f", digits, value);
+    else
+        (void)snprintf(text, size, "-");
+}
+
 static int add_figure(report_t *r, struct libscols_line *line, size_t *column,
                       uint32_t which, const akin_sim_figure_t *figure)
 {
@@ -75,12 +84,12 @@ static int add_figure(report_t *r, struct libscols_line *line, size_t *column,
     double width;
     double mean =
         akin_sim_figure_mean(r->job, which, figure, r->values, &width);
-    (void)snprintf(text, sizeof(text), "%.*f", figure->digits, mean);
+    print_value(text, sizeof(text), figure->digits, mean);
     int failed = scols_line_set_data(line, (*column)++, text);
     if (!figure->has_change || r->job->n_cases < 2)
         return failed;
     mean = akin_sim_figure_change(r->job, which, figure, r->values, &width);
-    if (which == 0)
+    if (which == 0 || !isfinite(mean))
         (void)snprintf(text, sizeof(text), "-");
     else if (isfinite(width))
         (void)snprintf(text, sizeof(text), "%+.1f +-%.1f", mean, width);
@@ -129,7 +138,7 @@ static int print_drift(report_t *r)
             char text[64];
             double means[3];
             akin_sim_phase_means(r->job, c, i / 3, means);
-            (void)snprintf(text, sizeof(text), "%.2f", means[i % 3]);
+            print_value(text, sizeof(text), 2, means[i % 3]);
             failed |= scols_line_set_data(line, i + 1, text);
         }
     }

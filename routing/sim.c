@@ -119,6 +119,15 @@ static akin_status_t check_requests(const akin_sim_params_t *params,
         return akin_error_set(err, AKIN_ERR_INVALID,
                               "simulation: 1 to %u requests can be in flight",
                               AKIN_SIM_MAX_INSIDE);
+    if (params->arrivals == AKIN_SIM_CLOSED && params->n_total == 0 &&
+        params->in_flight >= n)
+        return akin_error_set(err, AKIN_ERR_INVALID,
+                              "simulation: all %llu requests to warm up and to "
+                              "be measured come at once where %u are in "
+                              "flight, so that no time is between them: "
+                              "measure more, or let the run have an end "
+                              "(requests.total)",
+                              (unsigned long long)n, params->in_flight);
     if (params->n_total > 0 && n > params->n_total)
         return akin_error_set(err, AKIN_ERR_INVALID,
                               "simulation: %llu requests to warm up and to be "
@@ -182,7 +191,9 @@ static void give_result(akini_sim_t *s, akin_sim_result_t *result_p)
 {
     akini_sim_statistics_result(&s->statistics, s->params->pool->n_layers,
                                 s->window_s, result_p);
-    result_p->cached = (double)s->n_cached / fmax((double)s->n_prompted, 1.0);
+    result_p->cached = s->n_prompted > 0
+                           ? (double)s->n_cached / (double)s->n_prompted
+                           : (double)NAN;
     result_p->n_arrived = s->n_arrived;
     result_p->n_ended = s->n_ended;
     result_p->n_left = s->requests.n_inside;

@@ -112,12 +112,13 @@ typedef struct akin_sim_phase {
 } akin_sim_phase_t;
 
 /**
- * What the measured requests saw, by the definitions of vLLM's benchmark:
- * ttft is arrival to first token, which the prefill worker sends; tpot is first
- * to last token over the tokens after the first; itl is every gap between two
- * tokens, to within 0.1 %. The window is the time from the first to the last
- * arrival of a measured request; of a run with an end, to the end of the last
- * measured one.
+ * Figures of which nothing was measured, as times between tokens of outputs
+ * with one, are NaN. What the measured requests saw, by the definitions of
+ * vLLM's benchmark: ttft is arrival to first token, which the prefill worker
+ * sends; tpot is first to last token over the tokens after the first; itl is
+ * every gap between two tokens, to within 0.1 %. The window is the time from
+ * the first to the last arrival of a measured request; of a run with an end, to
+ * the end of the last measured one.
  */
 typedef struct akin_sim_result {
     akin_sim_spread_t ttft_s;

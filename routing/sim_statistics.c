@@ -89,11 +89,21 @@ static double percentile(const double *sorted, uint32_t n, double q)
     return sorted[low] + (at - (double)low) * (sorted[high] - sorted[low]);
 }
 
+/* What nothing was measured of. */
+static const akin_sim_spread_t unknown = {(double)NAN, (double)NAN, (double)NAN,
+                                          (double)NAN};
+
+static double ratio(double sum, double n)
+{
+    return n > 0.0 ? sum / n : (double)NAN;
+}
+
 static akin_sim_spread_t spread_of(double *values, uint32_t n)
 {
-    akin_sim_spread_t spread = {0};
+    akin_sim_spread_t spread = unknown;
     if (n == 0)
         return spread;
+    spread.mean = 0.0;
     qsort(values, n, sizeof(*values), compare_doubles);
     for (uint32_t i = 0; i < n; i++)
         spread.mean += values[i];
@@ -108,11 +118,12 @@ static akin_sim_spread_t spread_of(double *values, uint32_t n)
 static void take_percentiles(const double *sorted, uint32_t n, double *to)
 {
     for (uint32_t i = 0; i < AKIN_SIM_PERCENTILES; i++)
-        to[i] =
-            n > 0 ? percentile(sorted, n, i / (AKIN_SIM_PERCENTILES - 1.0)) : 0;
+        to[i] = n > 0 ? percentile(sorted, n, i / (AKIN_SIM_PERCENTILES - 1.0))
+                      : (double)NAN;
 }
 
-/* Middle of the bucket in which a part q of the gaps ends. */
+/* Middle of the bucket in which a part q of the gaps, of which there are some,
+ * ends. */
 static double gap_percentile(const akini_sim_statistics_t *of, double q)
 {
     uint64_t below = 0;
@@ -126,17 +137,18 @@ static double gap_percentile(const akini_sim_statistics_t *of, double q)
 void akini_sim_statistics_result(akini_sim_statistics_t *of, uint32_t n_layers,
                                  double window_s, akin_sim_result_t *result_p)
 {
-    const double steps = fmax((double)of->n_steps, 1.0);
+    const double steps = (double)of->n_steps;
     *result_p = (akin_sim_result_t){
         .ttft_s = spread_of(of->ttft, of->n_ttft),
         .tpot_s = spread_of(of->tpot, of->n_tpot),
-        .queue_s = of->queue_s / fmax(of->n_ttft, 1.0),
-        .stay_s = of->stay_s / fmax(of->n_stay, 1.0),
-        .distinct = of->distinct / steps / (double)n_layers,
-        .busiest = of->busiest / steps / (double)n_layers,
-        .batch = of->batch / steps,
-        .copies = (double)of->n_copies / steps,
-        .inside = window_s > 0.0 ? of->area / window_s : 0.0,
+        .itl_s = unknown,
+        .queue_s = ratio(of->queue_s, of->n_ttft),
+        .stay_s = ratio(of->stay_s, of->n_stay),
+        .distinct = ratio(of->distinct, steps) / n_layers,
+        .busiest = ratio(of->busiest, steps) / n_layers,
+        .batch = ratio(of->batch, steps),
+        .copies = ratio((double)of->n_copies, steps),
+        .inside = ratio(of->area, window_s),
         .window_s = window_s,
         .n_steps = of->n_steps,
     };
@@ -145,9 +157,9 @@ void akini_sim_statistics_result(akini_sim_statistics_t *of, uint32_t n_layers,
     for (uint32_t p = 0; p < AKIN_SIM_PHASES; p++)
         result_p->phases[p] = (akin_sim_phase_t){
             .tpot_s = spread_of(of->phase_tpot[p], of->n_phase_tpot[p]),
-            .distinct = of->phase_distinct[p] /
-                        fmax((double)of->n_phase_steps[p], 1.0) /
-                        (double)n_layers,
+            .distinct =
+                ratio(of->phase_distinct[p], (double)of->n_phase_steps[p]) /
+                n_layers,
         };
     if (of->n_gaps > 0)
         result_p->itl_s = (akin_sim_spread_t){

@@ -91,6 +91,15 @@ accept sim -c "$sim" --json --set seeds=1 --set requests.rate=0.01 \
     --set routing.policies=rr
 same 'top-k' "$(value policies 0 distinct_experts mean)" 4.0
 same 'batch' "$(value policies 0 batch mean)" 1.0
+# An output of one token has no time between two, and no step.
+call sim -c "$sim" --json --set workload.output_tokens=1 \
+    --set routing.policies=rr,jsq
+same 'no tpot' "$(value policies 1 mean_tpot_ms mean) \
+$(value policies 1 mean_tpot_ms change_percent) \
+$(value policies 1 tpot_percentiles_ms 10 1) \
+$(value policies 1 phases 0 distinct_experts)" 'null null null null'
+call sim -c "$sim" --set workload.output_tokens=1 --set routing.policies=rr,jsq
+grep -q '^jsq .* - .* - ' "$work/out" || complain 'a time between no tokens'
 # Two ranks: the busiest has from half to all of them.
 accept sim -c "$sim" --json --set roles.ep=2 --set routing.policies=union
 awk -v all="$(value policies 0 distinct_experts mean)" \
@@ -190,6 +199,8 @@ refuse 2 'workload.shares: 4 numbers' sim -c "$sim" \
 refuse 2 'workload.later_shares: 4 numbers' sim -c "$sim" \
     --set workload.later_shares=0,0,0,0
 refuse 2 'requests.rate' sim -c "$sim" --set requests.rate=0
+refuse 2 'come at once where 180 are in flight' sim -c "$sim" \
+    --set requests.rate=0 --set requests.in_flight=180
 refuse 2 'fit.requests: 3 decode workers' sim -c "$sim" --set fit.requests=2
 refuse 2 'holds the KV of 20' sim -c "$sim" --set decode.kv_tokens=20
 refuse 2 '--threads 0' sim -c "$sim" --threads 0

@@ -4,6 +4,7 @@
 
 #include "routing/trace_writer.h"
 
+#include <math.h>
 #include <string.h>
 
 /* Prompts of 50 tokens, 10 tokens of output: prefill, transfer and the nine
@@ -117,6 +118,33 @@ static void test_closed_loop(void)
      * a decode worker's step ended. */
     CU_ASSERT(result.n_left < 24 && result.n_left >= 24 - 24 / 2);
     CU_ASSERT_EQUAL(result.copies, 0.0);
+    akin_route_pool_destroy(pool);
+}
+
+/* Where all measured requests come at time 0 there is nothing between the first
+ * and the last of them; a run with an end has a window. */
+static void test_no_window(void)
+{
+    const akin_route_pool_params_t of = {.n_requests = 300};
+    akin_route_pool_t *pool = bed_pool(50.0, 10.0, &of);
+    akin_sim_params_t params = batch_params(pool);
+    akin_sim_result_t result;
+    akin_error_t err;
+    params.in_flight = params.n_measured = 20;
+    CU_ASSERT_EQUAL(akin_sim_run(&params, &result, &err), AKIN_ERR_INVALID);
+    CU_ASSERT_PTR_NOT_NULL(strstr(err.text, "requests.total"));
+    params.n_total = 20;
+    CU_ASSERT_TRUE(bed_run(&params).batch > 1.0);
+    /* One request that comes by itself has times, but no window either. */
+    params.arrivals = AKIN_SIM_POISSON;
+    params.n_measured = 1;
+    params.n_total = 0;
+    result = bed_run(&params);
+    CU_ASSERT_TRUE(result.tpot_s.mean > 0.0);
+    CU_ASSERT_TRUE(isnan(result.distinct) && isnan(result.busiest));
+    CU_ASSERT_TRUE(isnan(result.inside) && isnan(result.copies));
+    CU_ASSERT_TRUE(isnan(result.phases[1].tpot_s.p50));
+    CU_ASSERT_TRUE(isnan(result.phases[1].distinct));
     akin_route_pool_destroy(pool);
 }
 
@@ -240,6 +268,7 @@ static const runner_test_t tests[] = {
     {"two_at_a_time", test_two_at_a_time},
     {"prompts_together", test_prompts_together},
     {"closed_loop", test_closed_loop},
+    {"no_window", test_no_window},
     {"copies", test_copies},
     {"cache", test_cache},
     {"prefill_routers", test_prefill_routers},

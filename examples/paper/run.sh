@@ -230,6 +230,8 @@ command -v jq >/dev/null || fail "jq is missing; it is a package of that name"
 akin=$(realpath "$akin")
 mkdir -p "$out/routes"
 out=$(realpath "$out")
+exec {lock}>"$out/.lock"
+flock -n "$lock" || fail "another call is at work in $out"
 cd "$here"
 child=
 trap stop INT TERM

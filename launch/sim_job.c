@@ -43,6 +43,32 @@ static akin_status_t find_machine(akin_sim_job_t *job, akin_error_t *err)
     return AKIN_OK;
 }
 
+/* A trace that --set names takes the place of the requests of the file, so that
+ * one file serves both. What is set beside it would be ignored; so would a
+ * common beginning of prompts, which are not the trace's. */
+static akin_status_t check_trace_alone(const akin_config_t *c,
+                                       akin_error_t *err)
+{
+    const char *trace = akin_config_origin(c, "routes.trace");
+    for (size_t i = 0; i < akin_sim_n_rows; i++) {
+        const char *key = akin_sim_rows[i].key;
+        const char *origin = akin_config_origin(c, key);
+        if (strncmp(key, "workload.", strlen("workload.")) != 0 ||
+            strstr(key, "shares") != NULL || strcmp(origin, "default") == 0)
+            continue;
+        if (strcmp(origin, "--set") == 0 || strcmp(trace, "--set") != 0)
+            return akin_error_set(err, AKIN_ERR_INVALID,
+                                  "%s: not together with routes.trace, whose "
+                                  "requests are as they are: set one of them",
+                                  key);
+    }
+    if (akin_config_int(c, "workload.shared_prefix_tokens") > 0)
+        return akin_error_set(err, AKIN_ERR_INVALID,
+                              "workload.shared_prefix_tokens: requests of "
+                              "routes.trace share none: leave it at 0");
+    return AKIN_OK;
+}
+
 static akin_status_t make_generator(akin_sim_job_t *job, akin_error_t *err)
 {
     const akin_config_t *c = job->config;
@@ -51,7 +77,7 @@ static akin_status_t make_generator(akin_sim_job_t *job, akin_error_t *err)
     const akin_route_workload_t *workload = akin_route_workload_find(name);
     if (trace[0] != '\0') {
         job->workload.name = trace;
-        return AKIN_OK;
+        return check_trace_alone(c, err);
     }
     if (workload == NULL)
         return akin_error_set(err, AKIN_ERR_INVALID,

@@ -193,6 +193,7 @@ static akin_status_t fit_trace(const maker_t *m, akin_error_t *err)
         .records = m->records,
         .n_records = m->n_fit,
         .prompt_tokens = count_of(job, "routes.prompt_tokens"),
+        .max_tokens = count_of(job, "fit.max_tokens"),
     };
     akin_calibration_t *calibration;
     akin_status_t status =
@@ -233,6 +234,7 @@ static akin_status_t read_trace(maker_t *m, akin_error_t *err)
         .records = m->records + m->n_fit,
         .n_records = m->n_records - m->n_fit,
         .prompt_tokens = count_of(job, "routes.prompt_tokens"),
+        .counted_tokens = count_of(job, "routing.signature_tokens"),
         .has_counts = needs_counts(job),
         .max_bytes = akin_config_bytes(job->config, "routes.memory"),
     };

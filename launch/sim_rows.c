@@ -36,7 +36,8 @@ const akin_config_row_t akin_sim_rows[] = {
      "takes layers x top-k bytes per output token."},
     {"routes.trace", AKIN_CONFIG_STRING, "", "", 0, 0, NULL,
      "Index of a trace whose requests, lengths and domains are used in place "
-     "of generated ones."},
+     "of generated ones; where --set names it, in place of those that the "
+     "file's workload describes."},
     {"routes.prompt_tokens", AKIN_CONFIG_INT, "tokens", "0", 0, 32767, NULL,
      "First rows that stand in for the prompt of requests of the trace that "
      "know none; 0: there may be none."},

@@ -84,8 +84,12 @@ static akin_status_t allocate(maker_t *maker)
     c->n_layers = shape->n_layers;
     c->n_experts = shape->n_experts;
     c->top_k = shape->top_k;
-    c->prefill = calloc(n, bytes);
-    c->decode = calloc(n, bytes);
+    if (!maker->params->no_counts) {
+        c->prefill = calloc(n, bytes);
+        c->decode = calloc(n, bytes);
+        if (c->prefill == NULL || c->decode == NULL)
+            return fail_nomem(maker);
+    }
     c->n_prompt = calloc(n, sizeof(*c->n_prompt));
     c->n_decode = calloc(n, sizeof(*c->n_decode));
     c->records = calloc(n, sizeof(*c->records));
@@ -95,8 +99,7 @@ static akin_status_t allocate(maker_t *maker)
     maker->domains = calloc(n, sizeof(*maker->domains));
     if (model[0] != '\0' && (c->model = strdup(model)) == NULL)
         return fail_nomem(maker);
-    return c->prefill == NULL || c->decode == NULL || c->n_prompt == NULL ||
-                   c->n_decode == NULL || c->records == NULL ||
+    return c->n_prompt == NULL || c->n_decode == NULL || c->records == NULL ||
                    c->ids == NULL || c->domain == NULL || c->domains == NULL ||
                    maker->domains == NULL
                ? fail_nomem(maker)
@@ -151,6 +154,30 @@ static akin_status_t check_conservation(const maker_t *maker,
     return AKIN_OK;
 }
 
+/* Counts of request i: of a prompt that has n_prompt rows, and of what follows
+ * it. */
+static akin_status_t count(const maker_t *maker, uint32_t index, uint32_t i,
+                           uint32_t n_prompt)
+{
+    const akin_calibration_t *c = maker->out;
+    const akin_trace_record_t *record = &maker->records[index];
+    const size_t cells = (size_t)c->n_layers * c->n_experts;
+    uint16_t *prefill = c->prefill + i * cells;
+    uint16_t *decode = c->decode + i * cells;
+    akin_trace_count(maker->trace, index, 0, c->n_prompt[i], prefill);
+    akin_trace_count(maker->trace, index, n_prompt, c->n_decode[i], decode);
+    akin_status_t status =
+        check_conservation(maker, record, prefill, c->n_prompt[i]);
+    if (status == AKIN_OK)
+        status = check_conservation(maker, record, decode, c->n_decode[i]);
+    return status;
+}
+
+static uint32_t at_most(uint32_t n, uint32_t most)
+{
+    return most > 0 && n > most ? most : n;
+}
+
 static akin_status_t add_record(maker_t *maker, uint32_t index)
 {
     akin_calibration_t *c = maker->out;
@@ -169,22 +196,16 @@ static akin_status_t add_record(maker_t *maker, uint32_t index)
         return AKIN_OK;
     }
     uint32_t i = c->n_requests;
-    size_t cells = (size_t)c->n_layers * c->n_experts;
-    uint32_t n_decode = record->n_tokens - n_prompt;
-    akin_trace_count(maker->trace, index, 0, n_prompt, c->prefill + i * cells);
-    akin_trace_count(maker->trace, index, n_prompt, n_decode,
-                     c->decode + i * cells);
-    akin_status_t status =
-        check_conservation(maker, record, c->prefill + i * cells, n_prompt);
-    if (status == AKIN_OK)
-        status =
-            check_conservation(maker, record, c->decode + i * cells, n_decode);
+    c->n_prompt[i] = at_most(n_prompt, maker->params->max_tokens);
+    c->n_decode[i] =
+        at_most(record->n_tokens - n_prompt, maker->params->max_tokens);
+    akin_status_t status = AKIN_OK;
+    if (!maker->params->no_counts)
+        status = count(maker, index, i, n_prompt);
     if (status == AKIN_OK)
         status = find_domain(maker, record->domain, &c->domain[i]);
     if (status != AKIN_OK)
         return status;
-    c->n_prompt[i] = n_prompt;
-    c->n_decode[i] = n_decode;
     c->records[i] = index;
     c->ids[i] = strdup(record->id);
     if (c->ids[i] == NULL)

@@ -4,6 +4,8 @@
 
 #include "routing/trace.h"
 
+#include <stdbool.h>
+
 #ifdef __cplusplus
 extern "C" {
 #endif
@@ -17,6 +19,9 @@ typedef struct akin_calibration_params {
     uint32_t prompt_tokens; /* rows that stand in for the prompt where the
                                trace does not know it; 0: none may */
     uint32_t min_tokens;    /* records with fewer rows are left out */
+    uint32_t max_tokens; /* of a prompt, and of what follows it, that are taken;
+                            0: all */
+    bool no_counts;      /* lengths and domains alone */
 } akin_calibration_params_t;
 
 /** Everything is owned by the calibration. */
@@ -26,10 +31,10 @@ typedef struct akin_calibration {
     uint32_t n_layers;
     uint32_t n_experts;
     uint32_t top_k;
-    uint16_t *prefill;  /* [n_requests][n_layers][n_experts] counts */
-    uint16_t *decode;   /* the same shape */
-    uint32_t *n_prompt; /* [n_requests] tokens behind the prefill counts */
-    uint32_t *n_decode; /* [n_requests] tokens behind the decode counts */
+    uint16_t *prefill;  /* [n_requests][n_layers][n_experts] counts, or NULL */
+    uint16_t *decode;   /* the same shape, or NULL */
+    uint32_t *n_prompt; /* [n_requests] tokens of the prefill counts */
+    uint32_t *n_decode; /* [n_requests] tokens of the decode counts */
     uint32_t *records;  /* [n_requests] index in the trace */
     char **ids;         /* [n_requests] of the trace */
     uint32_t *domain;   /* [n_requests] or AKIN_CALIBRATION_NO_DOMAIN */

@@ -78,15 +78,16 @@ akin_status_t akin_route_pool_generate(const akin_route_generator_t *generator,
 typedef struct akin_route_pool_trace {
     const uint32_t *records; /* [n_records] of the trace; NULL: all */
     uint32_t n_records;
-    uint32_t prompt_tokens; /* rows that stand in for a prompt that the trace
-                               does not know; 0: none may */
+    uint32_t prompt_tokens;  /* rows that stand in for a prompt that the trace
+                                does not know; 0: none may */
+    uint32_t counted_tokens; /* of a prompt that counts are of; 0: all */
     bool has_counts;
     uint64_t max_bytes; /* 0: no limit */
 } akin_route_pool_trace_t;
 
 /**
  * Requests of a trace, in its order; those without a row of decode are left
- * out.
+ * out. Counts end at 65,535.
  *
  * \param[in]  trace   borrowed for the call.
  * \param[out] pool_p  owned by the caller.

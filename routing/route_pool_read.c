@@ -19,7 +19,7 @@ static akin_status_t take_domains(akin_route_pool_t *pool,
 }
 
 static void take_entries(akin_route_pool_t *pool, const akin_trace_t *trace,
-                         const akin_calibration_t *c)
+                         const akin_calibration_t *c, uint32_t n_counted)
 {
     uint32_t n;
     const akin_trace_record_t *records = akin_trace_records(trace, &n);
@@ -29,7 +29,9 @@ static void take_entries(akin_route_pool_t *pool, const akin_trace_t *trace,
                                                                  : c->n_domains,
             .n_prompt = c->n_prompt[i],
             .n_output = c->n_decode[i] + 1,
-            .n_counted = c->n_prompt[i],
+            .n_counted = n_counted > 0 && n_counted < c->n_prompt[i]
+                             ? n_counted
+                             : c->n_prompt[i],
             .arrival_s = records[c->records[i]].arrival_s,
         };
 }
@@ -55,22 +57,30 @@ static akin_status_t take_routes(akin_route_pool_t *pool,
     return AKIN_OK;
 }
 
+static void take_counts(const akin_route_pool_t *pool,
+                        const akin_trace_t *trace, const akin_calibration_t *c)
+{
+    const size_t cells = akin_route_pool_cells(pool);
+    for (uint32_t i = 0; i < pool->n_entries; i++) {
+        akin_trace_count(trace, c->records[i], 0, pool->entries[i].n_counted,
+                         pool->prompt_counts + i * cells);
+        akin_trace_count(trace, c->records[i], c->n_prompt[i], c->n_decode[i],
+                         pool->decode_counts + i * cells);
+    }
+}
+
 static akin_status_t fill(akin_route_pool_t *pool, const akin_trace_t *trace,
                           const akin_route_pool_trace_t *params,
                           const akin_calibration_t *c, akin_error_t *err)
 {
-    const size_t bytes =
-        pool->n_entries * akin_route_pool_cells(pool) * sizeof(*c->prefill);
-    take_entries(pool, trace, c);
+    take_entries(pool, trace, c, params->counted_tokens);
     akini_route_pool_sort(pool);
     akin_status_t status = akini_route_pool_add_rows(pool, params->max_bytes,
                                                      params->has_counts, err);
     if (status != AKIN_OK)
         return status;
-    if (params->has_counts) {
-        memcpy(pool->prompt_counts, c->prefill, bytes);
-        memcpy(pool->decode_counts, c->decode, bytes);
-    }
+    if (params->has_counts)
+        take_counts(pool, trace, c);
     status = take_domains(pool, c);
     if (status == AKIN_OK)
         status = take_routes(pool, trace, c);
@@ -84,10 +94,12 @@ akin_status_t akin_route_pool_read(const akin_trace_t *trace,
                                    akin_route_pool_t **pool_p,
                                    akin_error_t *err)
 {
+    /* Counts take memory whose bound is known once the lengths are. */
     const akin_calibration_params_t count = {
         .records = params->records,
         .n_records = params->n_records,
         .prompt_tokens = params->prompt_tokens,
+        .no_counts = true,
     };
     akin_calibration_t *c;
     *pool_p = NULL;

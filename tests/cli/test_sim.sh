@@ -174,6 +174,32 @@ refuse 2 'more than half of the 80' sim -c "$sim" \
     --set routes.trace="$work/t.json" --set fit.requests=60
 refuse 2 'the mix is that of routes.trace' sim -c "$sim" \
     --set routes.trace="$work/t.json" --set workload.shares=1,1,1,1
+# What a trace has cannot be set beside it, unless it takes the file's place.
+refuse 2 'workload.prompt_tokens: not together with routes.trace' sim \
+    -c "$sim" --set routes.trace="$work/t.json" --set workload.prompt_tokens=9
+refuse 2 'workload.shared_prefix_tokens: not together' sim -c "$sim" \
+    --set routes.trace="$work/t.json" --set workload.shared_prefix_tokens=9
+sed "s|^workload = .*|workload = { shared_prefix_tokens = 8; };|" \
+    "$sim" >"$work/shared.sim"
+refuse 2 'workload.shared_prefix_tokens: requests of' sim -c \
+    "$work/shared.sim" --set routes.trace="$work/t.json"
+sed "s|^workload|routes = { trace = \"$work/t.json\"; };\nworkload|" \
+    "$sim" >"$work/both.sim"
+refuse 2 'workload.prompt_tokens: not together' sim -c "$work/both.sim"
+# A signature of less of a prompt, and a fit of less of a request, are others.
+learning=(-c "$sim" --json --set "routes.trace=$work/t.json" --set seeds=1
+    --set fit.requests=40 --set roles.decode=2 --set requests.warmup=0
+    --set requests.total=40 --set requests.measured=40
+    --set routing.policies=eldr --set requests.rate=1000)
+for setting in routing.tau=0.1 routing.signature_tokens=1 fit.max_tokens=1; do
+    call sim "${learning[@]}" --set "$setting"
+    printf '%s\n' "$(value rho)" >>"$work/rhos"
+    printf '%s\n' "$(value policies 0 distinct_experts mean)" \
+        >>"$work/experts"
+done
+same 'fits of a token and of 24' "$(sort -u "$work/rhos" | wc -l)" 2
+same 'signatures of a token and of all' \
+    "$(sort -u "$work/experts" | wc -l)" 3
 refuse 1 'none.json' sim -c "$sim" --set routes.trace="$work/none.json"
 
 # ---- what is refused ----

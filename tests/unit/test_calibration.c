@@ -123,6 +123,36 @@ static void test_chosen(void)
     akin_trace_close(trace);
 }
 
+/* Of the two rows of a's prompt, and of the three after it, the first. */
+static void test_first_tokens(void)
+{
+    akin_trace_t *trace = open_trace();
+    akin_calibration_t *c = NULL;
+    const uint32_t record = 0;
+    akin_calibration_params_t params = {
+        .records = &record, .n_records = 1, .max_tokens = 1};
+    CU_ASSERT_EQUAL_FATAL(akin_calibration_create(trace, &params, &c, NULL),
+                          AKIN_OK);
+    const uint16_t prefill[8] = {1, 1, 0, 0, 0, 0, 1, 1};
+    const uint16_t decode[8] = {1, 1, 0, 0, 1, 1, 0, 0};
+    CU_ASSERT_EQUAL(memcmp(c->prefill, prefill, sizeof(prefill)), 0);
+    CU_ASSERT_EQUAL(memcmp(c->decode, decode, sizeof(decode)), 0);
+    CU_ASSERT_EQUAL(c->n_prompt[0], 1);
+    CU_ASSERT_EQUAL(c->n_decode[0], 1);
+    akin_calibration_destroy(c);
+    /* Lengths alone. */
+    params.max_tokens = 0;
+    params.no_counts = true;
+    CU_ASSERT_EQUAL_FATAL(akin_calibration_create(trace, &params, &c, NULL),
+                          AKIN_OK);
+    CU_ASSERT_PTR_NULL(c->prefill);
+    CU_ASSERT_PTR_NULL(c->decode);
+    CU_ASSERT_EQUAL(c->n_prompt[0], 2);
+    CU_ASSERT_EQUAL(c->n_decode[0], 3);
+    akin_calibration_destroy(c);
+    akin_trace_close(trace);
+}
+
 static void test_refuses(void)
 {
     akin_trace_t *trace = open_trace();
@@ -132,12 +162,15 @@ static void test_refuses(void)
         akin_calibration_params_t params;
         const char *message;
     } rows_of_test[] = {
-        {{NULL, 0, 0, 0}, "\"d\" are its prompt's; say how many"},
-        {{twice, 3, 1, 0}, "record 1 is named twice"},
-        {{beyond, 2, 1, 0}, "record 4 is named, the trace has 4"},
-        {{none, 0, 1, 0}, "no records are named"},
-        {{no_decode, 1, 1, 0}, "all 1 have fewer"},
-        {{NULL, 0, 1, 6}, "all 4 have fewer than 6"},
+        {{.records = NULL}, "\"d\" are its prompt's; say how many"},
+        {{.records = twice, .n_records = 3, .prompt_tokens = 1},
+         "record 1 is named twice"},
+        {{.records = beyond, .n_records = 2, .prompt_tokens = 1},
+         "record 4 is named, the trace has 4"},
+        {{.records = none, .prompt_tokens = 1}, "no records are named"},
+        {{.records = no_decode, .n_records = 1, .prompt_tokens = 1},
+         "all 1 have fewer"},
+        {{.prompt_tokens = 1, .min_tokens = 6}, "all 4 have fewer than 6"},
     };
     for (size_t i = 0; i < sizeof(rows_of_test) / sizeof(rows_of_test[0]);
          i++) {
@@ -192,6 +225,7 @@ static void test_too_long(void)
 static const runner_test_t tests[] = {
     {"counts", test_counts},
     {"chosen", test_chosen},
+    {"first_tokens", test_first_tokens},
     {"refuses", test_refuses},
     {"too long", test_too_long},
 };

@@ -232,10 +232,83 @@ static void test_trace(void)
     akin_trace_close(trace);
 }
 
+/* Of a prompt of two rows one is counted. */
+static void test_trace_counted(void)
+{
+    akin_trace_t *trace = trace_of(scratch_path("counted.json"));
+    const akin_route_pool_trace_t params = {.has_counts = true,
+                                            .counted_tokens = 1};
+    akin_route_pool_t *pool;
+    akin_error_t err;
+    CU_ASSERT_EQUAL_FATAL(akin_route_pool_read(trace, &params, &pool, &err),
+                          AKIN_OK);
+    uint32_t sum = 0;
+    for (uint32_t c = 0; c < akin_route_pool_cells(pool); c++)
+        sum += pool->prompt_counts[c];
+    CU_ASSERT_EQUAL(sum, 4);
+    CU_ASSERT_EQUAL(pool->prompt_counts[10], 1);
+    CU_ASSERT_EQUAL(pool->prompt_counts[50], 0);
+    CU_ASSERT_EQUAL(pool->entries[0].n_counted, 1);
+    CU_ASSERT_EQUAL(pool->entries[0].n_prompt, 2);
+    /* What it decodes still begins behind the whole prompt. */
+    CU_ASSERT_EQUAL(pool->decode_counts[80], 1);
+    CU_ASSERT_EQUAL(pool->decode_counts[40], 0);
+    akin_route_pool_destroy(pool);
+    akin_trace_close(trace);
+}
+
+/* A prompt so long that its count ends before it does, and an output of two
+ * tokens that take a byte each. */
+static void test_trace_memory(void)
+{
+    const akin_trace_writer_params_t of = {
+        .path = scratch_path("long.json"), .model = "m", .shape = {1, 4, 1, 0}};
+    const akin_trace_record_t record = {
+        .id = "a", .domain = "x", .n_tokens = 70002, .n_prompt = 70000};
+    akin_trace_writer_t *writer;
+    akin_trace_t *trace;
+    akin_error_t err;
+    uint16_t *routes = calloc(record.n_tokens, sizeof(*routes));
+    CU_ASSERT_PTR_NOT_NULL_FATAL(routes);
+    CU_ASSERT_EQUAL_FATAL(akin_trace_writer_create(&of, &writer, &err),
+                          AKIN_OK);
+    CU_ASSERT_EQUAL_FATAL(
+        akin_trace_writer_append(writer, &record, routes, &err), AKIN_OK);
+    CU_ASSERT_EQUAL_FATAL(akin_trace_writer_finish(writer, &err), AKIN_OK);
+    akin_trace_writer_destroy(writer);
+    free(routes);
+    CU_ASSERT_EQUAL_FATAL(akin_trace_open(of.path, &trace, &err), AKIN_OK);
+    /* Where none are asked for, none are made, which could not hold it. */
+    akin_route_pool_trace_t params = {.max_bytes = 10};
+    akin_route_pool_t *pool;
+    CU_ASSERT_EQUAL_FATAL(akin_route_pool_read(trace, &params, &pool, &err),
+                          AKIN_OK);
+    CU_ASSERT_EQUAL(pool->entries[0].n_prompt, 70000);
+    CU_ASSERT_PTR_NULL(pool->prompt_counts);
+    akin_route_pool_destroy(pool);
+    /* Two bytes of ids and 16 of counts: the size is the first thing seen. */
+    params.has_counts = true;
+    CU_ASSERT_EQUAL(akin_route_pool_read(trace, &params, &pool, &err),
+                    AKIN_ERR_INVALID);
+    CU_ASSERT_PTR_NOT_NULL(strstr(err.text, "2 decode tokens"));
+    params.max_bytes = 18;
+    CU_ASSERT_EQUAL_FATAL(akin_route_pool_read(trace, &params, &pool, &err),
+                          AKIN_OK);
+    CU_ASSERT_EQUAL(pool->prompt_counts[0], 65535);
+    CU_ASSERT_EQUAL(pool->decode_counts[0], 2);
+    akin_route_pool_destroy(pool);
+    akin_trace_close(trace);
+}
+
 static const runner_test_t tests[] = {
-    {"generated", test_generated}, {"threads", test_threads},
-    {"shared", test_shared},       {"refusals", test_refusals},
-    {"trace", test_trace},         {"full_counts", test_full_counts},
+    {"generated", test_generated},
+    {"threads", test_threads},
+    {"shared", test_shared},
+    {"refusals", test_refusals},
+    {"trace", test_trace},
+    {"trace_counted", test_trace_counted},
+    {"trace_memory", test_trace_memory},
+    {"full_counts", test_full_counts},
 };
 
 RUNNER_MAIN("route_pool", tests)

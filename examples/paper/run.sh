@@ -97,7 +97,7 @@ sim() {
 pool() {
     routes="$2 $3 $made"
     sim "$1" 8p16d-qwen3-30b-task.sim "$4" model="$2" \
-        routes.trace="$out/routes/$2-$3.json" "${@:5}"
+        routes.trace="$out/routes/$2-$3.json" fit.max_tokens=0 "${@:5}"
     routes=
 }
 
@@ -136,7 +136,8 @@ all_cells() {
             routes="qwen3-235b-a22b language $ep_made"
             sim "ep-$place-$rate" 2p8d-ep4-qwen3-235b-language.sim "$rate" \
                 routes.trace="$out/routes/qwen3-235b-a22b-language.json" \
-                ep.placement="$place" routing.policies="$baselines,eldr,$ours"
+                fit.max_tokens=0 ep.placement="$place" \
+                routing.policies="$baselines,eldr,$ours"
             routes=
         done
     done

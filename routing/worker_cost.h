@@ -28,8 +28,8 @@ double akin_worker_cost_step(const akin_cost_model_t *model,
                              const akin_worker_step_t *step);
 
 /**
- * A chunk of prompts. The ranks share its experts evenly, as it activates nearly
- * all, and exchange its hidden vectors as above.
+ * A chunk of prompts. The ranks share its experts evenly, as it activates
+ * nearly all, and exchange its hidden vectors as above.
  *
  * \param[in] n_ranks         0: 1
  * \param[in] tokens          of the chunk.

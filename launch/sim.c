@@ -2,7 +2,6 @@
 #define _POSIX_C_SOURCE 200809L /* sigaction */
 #include "launch/sim.h"
 
-#include "base/clock.h"
 #include "launch/command.h"
 #include "launch/sim_page.h"
 
@@ -132,8 +131,7 @@ static int is_stopped(void)
     return was_stopped != 0;
 }
 
-/* Events are counted in time of the processor, the decisions among them by the
- * clock. */
+/* Both in time of the processor, so that decisions are never more than all. */
 static void print_cost(const akin_sim_job_t *job)
 {
     (void)fprintf(stderr, "%u requests with their routes: %.1f s\n",
@@ -230,7 +228,7 @@ int akin_command_sim(int argc, char **argv)
         catch_signals();
         if (status == AKIN_OK)
             status = akin_sim_job_init(&job, config, &err);
-        job.params.clock_ns = o.cost ? akin_clock_now_ns : NULL;
+        job.params.clock_ns = o.cost ? akin_sim_processor_ns : NULL;
         if (status == AKIN_OK)
             status = akin_sim_job_prepare(&job, o.n_threads, is_stopped, &err);
         if (status == AKIN_OK)

@@ -90,6 +90,10 @@ akin_status_t akin_sim_job_run(akin_sim_job_t *job, uint32_t n_threads,
                                int (*stop)(void),
                                akin_error_t *err) AKIN_MUST_CHECK;
 
+/** Time that this thread had of the processor, so that what others do meanwhile
+ * does not count. */
+int64_t akin_sim_processor_ns(void);
+
 /** How requests come, for people: "60 requests/s".
  * \param[out] text  [size] */
 void akin_sim_arrivals_text(const akin_sim_job_t *job, char *text, size_t size);

@@ -115,8 +115,12 @@ const akin_config_row_t akin_sim_rows[] = {
     {"faults.detect", AKIN_CONFIG_TIME, "", "2s", 0, 9e18, NULL,
      "Time until the router knows that it is dead."},
     {"seeds", AKIN_CONFIG_INT, "runs", "3", 1, AKIN_SIM_MAX_SEEDS, NULL,
-     "Runs of every policy, with other requests and arrivals each."},
-    {"seed", AKIN_CONFIG_INT, "", "1", 0, 1e9, NULL, "Of the first run."},
+     "Runs of every policy, each with another order of the same requests, "
+     "other "
+     "arrivals and other deaths by chance."},
+    {"seed", AKIN_CONFIG_INT, "", "1", 0, 1e9, NULL,
+     "Of the first run, and of the fit; the next ones have the numbers after "
+     "it. workload.seed gives other requests."},
 };
 
 const size_t akin_sim_n_rows = sizeof(akin_sim_rows) / sizeof(akin_sim_rows[0]);

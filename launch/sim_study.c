@@ -16,8 +16,9 @@ typedef struct study {
     int (*stop)(void);
     pthread_mutex_t lock; /* of all below */
     uint32_t next;
-    uint64_t n_done; /* measured requests */
-    akin_status_t status;
+    uint64_t n_done;      /* measured requests */
+    uint32_t failed;      /* the first run that did; UINT32_MAX: none */
+    akin_status_t status; /* of that */
     akin_error_t err;
     int is_shown;
     int64_t begin_ns;
@@ -25,6 +26,7 @@ typedef struct study {
 
 typedef struct run_progress {
     study_t *study;
+    uint32_t index;
     uint32_t n_done; /* of the run */
 } run_progress_t;
 
@@ -33,12 +35,11 @@ static double seconds_since(int64_t begin_ns)
     return (double)(akin_clock_now_ns() - begin_ns) / (double)AKIN_NS_PER_S;
 }
 
-/* Of the processor, so that what others do meanwhile does not count. */
-static double thread_seconds(void)
+int64_t akin_sim_processor_ns(void)
 {
     struct timespec now = {0};
     (void)clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
-    return (double)now.tv_sec + (double)now.tv_nsec / (double)AKIN_NS_PER_S;
+    return (int64_t)now.tv_sec * AKIN_NS_PER_S + (int64_t)now.tv_nsec;
 }
 
 static int note_progress(void *arg, uint32_t n_done)
@@ -57,9 +58,11 @@ static int note_progress(void *arg, uint32_t n_done)
         (void)fprintf(stderr, "\r%.0f of %.0f requests, %.0f s left\033[K",
                       done, all,
                       seconds_since(study->begin_ns) * (all - done) / done);
-    const int has_failed = study->status != AKIN_OK;
+    /* Those before a failed run go on: the error is that of the first one,
+     * whichever thread is faster. */
+    const int is_needless = study->failed < run->index;
     (void)pthread_mutex_unlock(&study->lock);
-    return study->stop() || has_failed;
+    return study->stop() || is_needless;
 }
 
 /* The first seed's run of every policy is watched. */
@@ -80,9 +83,9 @@ static void run_one(study_t *study, uint32_t index)
     const uint32_t which = index / job->n_seeds;
     const uint32_t seed = index % job->n_seeds;
     akin_error_t err = {{0}};
-    run_progress_t progress = {.study = study};
+    run_progress_t progress = {.study = study, .index = index};
     akin_sim_params_t params = job->params;
-    const double begin_s = thread_seconds();
+    const int64_t begin_ns = akin_sim_processor_ns();
     akin_status_t status = AKIN_OK;
     params.policy = job->policies[which];
     params.fit = akin_policy_needs_fit(params.policy) ? &job->fit : NULL;
@@ -95,9 +98,11 @@ static void run_one(study_t *study, uint32_t index)
         status = watch(job, which, &params, &err);
     if (status == AKIN_OK)
         status = akin_sim_run(&params, &job->results[index], &err);
-    job->run_s[index] = thread_seconds() - begin_s;
+    job->run_s[index] =
+        (double)(akin_sim_processor_ns() - begin_ns) / (double)AKIN_NS_PER_S;
     (void)pthread_mutex_lock(&study->lock);
-    if (status != AKIN_OK && study->status == AKIN_OK) {
+    if (status != AKIN_OK && index < study->failed) {
+        study->failed = index;
         study->status = status;
         (void)akin_error_set(&study->err, status, "%s: %s", params.policy,
                              err.text);
@@ -126,6 +131,7 @@ akin_status_t akin_sim_job_run(akin_sim_job_t *job, uint32_t n_threads,
 {
     study_t study = {.job = job,
                      .stop = stop,
+                     .failed = UINT32_MAX,
                      .status = AKIN_OK,
                      .is_shown = isatty(STDERR_FILENO),
                      .begin_ns = akin_clock_now_ns()};

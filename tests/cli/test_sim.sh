@@ -38,6 +38,22 @@ cmp -s "$work/table" "$work/out" || complain 'another table from two threads'
 accept sim -c "$sim" --set seed=3
 cmp -s "$work/table" "$work/out" && complain 'equal tables of two seeds'
 
+# Decisions take a part of the events' time, whatever else runs.
+call sim -c "$sim" --cost --threads 4
+awk '/ events of / { n++; if ($7 * $10 > $2 * $5 * 1.1) exit 1 }
+     END { if (n != 4) exit 1 }' n=0 <(tr -d , <"$work/err") ||
+    complain 'what decisions cost'
+cmp -s "$work/table" "$work/out" || complain 'another table with its cost'
+
+# The first seed fails late, the others early: the error is the first one's.
+late=(-c "$sim" --set routing.policies=rr --set 'workload.shares=1,1,1,1'
+    --set workload.output_tokens=100 --set decode.kv_tokens=239
+    --set requests.warmup=2000 --set routes.requests=1000
+    --set requests.rate=100)
+refuse 2 'a request has 249 tokens' sim "${late[@]}" --set seed=4
+refuse 2 'a request has 278 tokens' sim "${late[@]}" --set seed=3 \
+    --set seeds=6 --threads 6
+
 # ---- drift ----
 
 accept sim -c "$sim" --set workload.shares=0.5,0.5,0,0 \

@@ -21,7 +21,7 @@ packages=(
     libcunit1-dev
 )
 dev_packages=(
-    clang clang-format clang-tidy cppcheck shellcheck g++
+    clang clang-format clang-tidy cppcheck shellcheck g++ jq
     libclang-rt-14-dev libomp-14-dev iproute2
     # The package and the manual pages.
     dpkg-dev file groff-base mandoc

@@ -229,15 +229,17 @@ def table($head): ($head | row), ($head | map("---") | row), (.[] | row), "";
     | table(["policy", "before", "during", "after", "experts before",
              "during", "after"]);
 
+  # What --cost said of a policy: its event, its decision, its time.
   def scale_table:
     [("64", "256", "1024", "4096") as $n | $cells["scale-\($n)"]
      | select(. != null) | .said as $said | .printed.policies[]
-     | [$n, "`\(.policy)`", .arrived, .events, (.[$p50].mean | fixed(2)),
-        ("\(.policy): " as $at | first($said | split("\n")[]
-                                       | select(startswith($at))
-                                       | ltrimstr($at)) // null)]]
+     | .policy as $policy
+     | [$n, "`\($policy)`", .arrived, .events, (.[$p50].mean | fixed(2))]
+       + (first($said | split("\n")[] | select(startswith("\($policy): "))
+                | [capture("events of (?<event>[0-9.]+) us, [0-9]+ decisions of (?<decision>[0-9.]+) us.*; (?<all>[0-9.]+) s")
+                   | .event, .decision, .all]) // [])]
     | table(["decode workers", "policy", "requests", "events", "TPOT P50, ms",
-             "cost"]);
+             "an event, us", "a decision, us", "a run, s"]);
 
   def trace_table:
     [$kinds[] as $kind | $cells["trace-\($kind)"] | select(. != null)
@@ -294,7 +296,9 @@ def table($head): ($head | row), ($head | map("---") | row), (.[] | row), "";
   section("drift"; "A mix that turns over";
     "Qwen3-30B-A3B, task, 60 requests/s: TPOT P50 in ms before the mix of domains turns, meanwhile, and after; experts per layer.";
     drift_table),
-  section("scale-"; "Scale"; "What the simulator itself costs."; scale_table),
+  section("scale-"; "Scale";
+    "What the simulator itself costs, on one core; an event's time has its part of the decisions'.";
+    scale_table),
   section("trace-"; "Routes that are made";
     "Correlation of a request's rates in prompt and decode; change in % of the experts that batches of one domain touch against mixed ones.";
     trace_table),

@@ -219,8 +219,11 @@ static akin_status_t over_time(FILE *out, const akin_report_input_t *input)
                           "No file has the load of its workers over time.");
     else
         akini_report_none(
-            out, "Load is the requests of a worker, running or on their way "
-                 "to it; curves of one file, or of all runs, have one scale. "
+            out, "Load is the requests of a worker: of a job those that run "
+                 "and those on their way to it, of a simulation those that "
+                 "run, so that the curves of one say nothing beside those of "
+                 "the other. Curves of one file, or of all runs, have one "
+                 "scale. "
                  "A policy that gives every worker experts of its own draws a "
                  "staircase in the map; one that mixes them draws columns.");
     if (n > CASES_MAX)

@@ -127,6 +127,7 @@ whole
 page 'd="M0 96.0L0 64.0L57.6 64.0L172.8 96.0L259.2 32.0H288.0V96.0z"'
 same 'workers drawn' "$(grep -c 'class="a"' "$work/page.html")" 2
 page 'The fullest has 1.25 times the mean'
+page 'of a simulation those that run, so that'
 page 'The first 2 of 9 workers'
 page 'class="m5" d="M0 0h1v1h-1zM3 1h1v1h-1z"'
 page 'class="m3" d="M1 0h1v1h-1zM3 0h1v1h-1z"'

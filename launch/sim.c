@@ -228,6 +228,8 @@ int akin_command_sim(int argc, char **argv)
         catch_signals();
         if (status == AKIN_OK)
             status = akin_sim_job_init(&job, config, &err);
+        if (status == AKIN_OK && o.json)
+            status = akin_sim_check_json(&job, &err);
         job.params.clock_ns = o.cost ? akin_sim_processor_ns : NULL;
         if (status == AKIN_OK)
             status = akin_sim_job_prepare(&job, o.n_threads, is_stopped, &err);

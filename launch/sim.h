@@ -129,6 +129,12 @@ double akin_sim_figure_change(const akin_sim_job_t *job, uint32_t which,
 void akin_sim_phase_means(const akin_sim_job_t *job, uint32_t which,
                           uint32_t phase, double means[3]);
 
+/** Can all texts of the job be written as JSON, which is UTF-8?
+ * \return AKIN_OK
+ * \return AKIN_ERR_INVALID: err names the one that cannot. */
+akin_status_t akin_sim_check_json(const akin_sim_job_t *job,
+                                  akin_error_t *err) AKIN_MUST_CHECK;
+
 /** Both give an exit code. */
 int akin_sim_print_table(const akin_sim_job_t *job);
 int akin_sim_print_json(const akin_sim_job_t *job);

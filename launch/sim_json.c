@@ -143,6 +143,33 @@ static json_t *settings_json(const akin_config_t *config)
     return json;
 }
 
+static akin_status_t check_text(const char *what, const char *text,
+                                akin_error_t *err)
+{
+    json_t *json = json_string(text);
+    const bool is_text = json != NULL;
+    json_decref(json);
+    return is_text ? AKIN_OK
+                   : akin_error_set(err, AKIN_ERR_INVALID,
+                                    "%s: \"%.200s\" is not UTF-8, as JSON must "
+                                    "be: rename it, or leave --json out",
+                                    what, text);
+}
+
+akin_status_t akin_sim_check_json(const akin_sim_job_t *job, akin_error_t *err)
+{
+    akin_status_t status = check_text("-c", job->path, err);
+    if (status == AKIN_OK)
+        status = check_text("machine", job->machine.name, err);
+    for (size_t i = 0; i < akin_sim_n_rows && status == AKIN_OK; i++) {
+        const akin_config_row_t *row = &akin_sim_rows[i];
+        if (row->type == AKIN_CONFIG_STRING)
+            status = check_text(row->key,
+                                akin_config_string(job->config, row->key), err);
+    }
+    return status;
+}
+
 int akin_sim_print_json(const akin_sim_job_t *job)
 {
     const akin_sim_params_t *p = &job->params;

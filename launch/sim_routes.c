@@ -218,6 +218,27 @@ static int compare_records(const void *a_p, const void *b_p)
     return (a > b) - (a < b);
 }
 
+/* A run of more requests than the trace has takes it again and again, as far
+ * apart as its own requests are. */
+static akin_status_t check_times(const akin_sim_job_t *job, akin_error_t *err)
+{
+    const akin_route_pool_t *pool = job->pool;
+    const uint64_t n = job->params.n_total;
+    if (job->params.arrivals != AKIN_SIM_TRACE || pool->n_entries < 2 ||
+        (n > 0 && n <= pool->n_entries))
+        return AKIN_OK;
+    for (uint32_t i = 1; i < pool->n_entries; i++)
+        if (pool->entries[i].arrival_s < pool->entries[0].arrival_s ||
+            pool->entries[i].arrival_s > pool->entries[0].arrival_s)
+            return AKIN_OK;
+    return akin_error_set(err, AKIN_ERR_INVALID,
+                          "requests.arrivals: all %u requests of %s come at "
+                          "the same time, so that none says when more would: "
+                          "set requests.total to %u or less, or "
+                          "requests.in_flight in place of arrivals",
+                          pool->n_entries, job->workload.name, pool->n_entries);
+}
+
 static akin_status_t read_trace(maker_t *m, akin_error_t *err)
 {
     akin_sim_job_t *job = m->job;
@@ -239,6 +260,8 @@ static akin_status_t read_trace(maker_t *m, akin_error_t *err)
         .max_bytes = akin_config_bytes(job->config, "routes.memory"),
     };
     status = akin_route_pool_read(m->trace, &params, &job->pool, err);
+    if (status == AKIN_OK)
+        return check_times(job, err);
     return status == AKIN_ERR_INVALID
                ? akin_error_prefix(
                      err, status,

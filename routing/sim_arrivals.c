@@ -66,8 +66,8 @@ static akin_status_t check_size(const akini_sim_t *s,
         return AKIN_OK;
     return akin_error_set(err, AKIN_ERR_INVALID,
                           "a request has %llu tokens, but a decode worker "
-                          "holds the KV of %llu: raise that, or have shorter "
-                          "requests",
+                          "holds the KV of %llu: raise decode.kv_tokens, or "
+                          "have shorter requests",
                           (unsigned long long)tokens,
                           (unsigned long long)kv_tokens);
 }
@@ -81,8 +81,11 @@ akin_status_t akini_sim_arrive(akini_sim_t *s, akin_error_t *err)
     if (status == AKIN_ERR_RANGE)
         return akin_error_set(err, AKIN_ERR_INVALID,
                               "the workers cannot keep up: after %.0f s %u "
-                              "requests wait; lower the rate",
-                              s->now_s, s->requests.n_inside);
+                              "requests wait; have more workers or %s",
+                              s->now_s, s->requests.n_inside,
+                              s->params->arrivals == AKIN_SIM_POISSON
+                                  ? "lower the rate"
+                                  : "fewer requests, with requests.total");
     if (status != AKIN_OK)
         return status;
     akini_sim_request_t *request = &s->requests.slots[slot];

@@ -184,6 +184,21 @@ accept sim -c "$sim" --set routes.trace="$work/t.json" \
     --set routing.policies=rr,jsq --set requests.warmup=10 \
     --set requests.measured=60
 holds 'arrivals of the trace'
+# All at once there is no time between two passes of the trace; all within a few
+# microseconds there is too little.
+by_time=(-c "$sim" --set requests.rate=0 --set requests.arrivals=trace
+    --set routing.policies=rr --set requests.warmup=10
+    --set requests.measured=60)
+sed -E 's/"arrival_s": *[0-9.]+/"arrival_s": 3.5/' "$work/t.json" \
+    >"$work/once.json"
+refuse 2 'set requests.total to 80 or less' sim "${by_time[@]}" \
+    --set routes.trace="$work/once.json"
+accept sim "${by_time[@]}" --set routes.trace="$work/once.json" \
+    --set requests.total=80
+sed -E 's/"arrival_s": *[0-9.]*([0-9]{3})/"arrival_s": 0.00000\1/' \
+    "$work/t.json" >"$work/soon.json"
+refuse 2 'have more workers or fewer requests' sim "${by_time[@]}" \
+    --set routes.trace="$work/soon.json"
 refuse 2 'set model' sim -c "$sim" --set routes.trace="$work/t.json" \
     --set model=gpt-oss-120b
 refuse 2 'more than half of the 80' sim -c "$sim" \
@@ -244,11 +259,15 @@ refuse 2 'requests.rate' sim -c "$sim" --set requests.rate=0
 refuse 2 'come at once where 180 are in flight' sim -c "$sim" \
     --set requests.rate=0 --set requests.in_flight=180
 refuse 2 'fit.requests: 3 decode workers' sim -c "$sim" --set fit.requests=2
-refuse 2 'holds the KV of 20' sim -c "$sim" --set decode.kv_tokens=20
+refuse 2 'KV of 20: raise decode.kv_tokens' sim -c "$sim" --set decode.kv_tokens=20
 refuse 2 '--threads 0' sim -c "$sim" --threads 0
 refuse 1 'neither mi300x' sim -c "$sim" --set machine="$work/none"
 refuse 1 'none.sim' sim -c "$work/none.sim"
 echo 'roles = { prefil = 2; };' >"$work/bad.sim"
 refuse 2 'roles.prefill' sim -c "$work/bad.sim"
+# A name that JSON cannot have is told before the simulation.
+cp "$sim" "$work/x"$'\xff'.sim
+refuse 2 'is not UTF-8, as JSON must be' sim -c "$work/x"$'\xff'.sim --json
+accept sim -c "$work/x"$'\xff'.sim --set routing.policies=rr --set seeds=1
 full sim -c "$sim"
 finish

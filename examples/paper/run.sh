@@ -3,7 +3,7 @@
 # ours beside theirs. README.md shows the tables of a full run and explains them.
 #
 # usage: examples/paper/run.sh [OPTION]...
-#   --quick         two seconds of arrivals, few rates: does it all work?
+#   --quick         a second of arrivals, one rate: does it all work?
 #   --out DIR       where cells and tables go (default: build/paper)
 #   --only PATTERN  these cells alone, such as 'tau-*'; the tables then show
 #                   these and what was there before
@@ -61,7 +61,7 @@ usage_error() {
 while [ $# -gt 0 ]; do
     case $1 in
     --quick)
-        warmup=1 seconds=2 seeds=2 made=300 ep_made=300 learned=100
+        warmup=1 seconds=1 seeds=2 made=160 ep_made=100 learned=40
         rates=(60) ep_rates=(40) scales=(64)
         decide_workers=16 bench_seconds=1
         ;;

@@ -117,12 +117,14 @@ static void write_run_facts(FILE *out, const json_t *run)
 {
     static const struct {
         const char *name, *key;
-    } texts[] = {{"date", "date"},     {"model", "model_id"},
-                 {"policy", "policy"}, {"setting", "policy_setting"},
-                 {"engine", "engine"}, {"kernel", "kernel"}};
+    } texts[] = {{"date", "date"},          {"model", "model_id"},
+                 {"policy", "policy"},      {"setting", "policy_setting"},
+                 {"engine", "engine"},      {"kernel", "kernel"},
+                 {"stands for", "modelled"}};
     for (size_t i = 0; i < sizeof(texts) / sizeof(texts[0]); i++)
         write_fact(out, texts[i].name,
                    json_string_value(json_object_get(run, texts[i].key)));
+    write_number(out, "times slower", run, "slowdown");
     write_number(out, "ranks of a decode worker", run, "ep");
     write_number(out, "of a prefill worker", run, "prefill_ep");
     write_number(out, "prompts", run, "num_prompts");
@@ -278,16 +280,26 @@ void akini_report_warnings(FILE *out, const akin_report_input_t *input)
         {"step_ms", "The replays model a step's time differently."},
         {"kernel", "The runs used different kernels; times do not compare."},
         {"engine", "The runs used different engines; times do not compare."},
+        {"modelled", "The modelled runs stand for different models or "
+                     "machines."},
+        {"slowdown", "The modelled runs are slowed down by different factors; "
+                     "times do not compare."},
         {"ep", "The decode workers have different numbers of "
                "ranks."},
     };
     int n = 0;
-    size_t n_replays = 0;
+    size_t n_replays = 0, n_modelled = 0;
     for (size_t i = 0; i < sizeof(alike) / sizeof(alike[0]); i++)
         if (!do_agree(input, alike[i].key))
             warn(out, &n, alike[i].text);
     for (size_t i = 0; i < input->n_files; i++)
         n_replays += json_object_get(input->files[i], "policies") != NULL;
+    for (size_t i = 0; i < input->n_files; i++)
+        n_modelled += json_object_get(input->files[i], "modelled") != NULL;
+    if (n_modelled > 0)
+        warn(out, &n,
+             "A run without weights takes the times of a cost model, as many "
+             "times slower as the last table says.");
     if (n_replays > 0 && n_replays < input->n_files)
         warn(out, &n,
              "Runs are measured, replays and simulations are modelled; their "

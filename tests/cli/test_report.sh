@@ -217,6 +217,20 @@ page '★ 11.500</td>'
 lacks '★ 10.000'
 page 'Runs are measured, replays and simulations are modelled'
 
+# ---- runs without weights ----
+
+summary plain.json jsq m 50 2
+sed 's/"policy"/"modelled": "big on fast", "slowdown": 4, "policy"/' \
+    "$work/plain.json" >"$work/slow.json"
+sed 's/"slowdown": 4/"slowdown": 8/' "$work/slow.json" >"$work/slower.json"
+accept report "$work/slow.json" "$work/slower.json" -o "$work/page.html"
+page 'A run without weights takes the times of a cost model'
+page 'slowed down by different factors'
+page 'stands for big on fast; '
+page 'times slower 8; '
+accept report "$work/plain.json" -o "$work/page.html"
+lacks 'without weights'
+
 # Standard output, the same bytes each time.
 accept report "$work/a.json" -o -
 holds '</html>'

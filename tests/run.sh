@@ -61,8 +61,11 @@ cmake --build "$build" -j 2 "${targets[@]}"
 report=$build/report.xml
 rm -f "$report"
 code=0
-# Whole jobs, above all those that lose ranks, wait more than they compute.
-ctest --test-dir "$build" -j 3 --output-on-failure --no-tests=error \
+# Whole jobs, above all those that lose ranks, wait more than they compute; what
+# a sanitizer slows down does not.
+jobs=3
+[ "$type" = RelWithDebInfo ] || jobs=2
+ctest --test-dir "$build" -j "$jobs" --output-on-failure --no-tests=error \
     --output-junit "$report" "${ctest_args[@]}" || code=$?
 if [ ! -f "$report" ]; then
     echo "run: ctest wrote no report" >&2

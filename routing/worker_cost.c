@@ -18,15 +18,15 @@ double akin_worker_cost_step(const akin_cost_model_t *model,
     const uint32_t n_ranks = step->n_ranks > 1 ? step->n_ranks : 1;
     if (step->batch == 0 || step->distinct == 0)
         return 0.0;
-    akin_cost_step_t rank = {
+    const akin_cost_step_t rank = {
         .batch = step->batch,
         .context_tokens = step->context_tokens,
         .distinct = (double)step->busiest / shape->n_layers,
         .choices =
             (double)step->batch * shape->top_k * step->busiest / step->distinct,
         .tensor_ranks = n_ranks,
+        .exchange_bytes = exchange_bytes(shape, n_ranks, step->batch),
     };
-    rank.exchange_bytes = exchange_bytes(shape, n_ranks, step->batch);
     return akin_cost_model_step(model, &rank, NULL);
 }
 

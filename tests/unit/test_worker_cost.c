@@ -1,43 +1,9 @@
 /* Worker cost: what ranks share, what the busiest has, what they exchange. */
 #include "routing/worker_cost.h"
 
-#include "runner.h"
+#include "sim_bed.h"
 
-static const akin_model_shape_t shape = {
-    .name = "small",
-    .n_layers = 2,
-    .hidden = 64,
-    .n_experts = 64,
-    .top_k = 4,
-    .moe_intermediate = 64,
-    .n_heads = 4,
-    .n_kv_heads = 2,
-    .head_dim = 16,
-    .vocab = 100,
-    .expert_bytes = 1000000,
-    .resident_bytes = 1000000,
-    .resident_weights = 500000,
-    .kv_token_bytes = 1000,
-    .wire_bytes = 128,
-};
-
-/* So fast that bytes alone count. */
-static const akin_machine_t machine = {
-    .name = "round",
-    .memory_bytes_per_s = 1e10,
-    .flops_per_s = 1e18,
-    .expert_efficiency = 1.0,
-    .packed_efficiency = 1.0,
-    .resident_efficiency = 1.0,
-    .flops_efficiency = 1.0,
-    .expert_layer_s = 1e-4,
-    .layer_s = 1e-4,
-    .step_s = 1e-3,
-    .fabric = {1e9, 1e-5},
-    .nic = {1e8, 1e-3},
-};
-
-static const akin_cost_model_t model = {&shape, &machine};
+static const akin_cost_model_t model = {&bed_shape, &bed_machine};
 
 /* Two ranks, 10 requests with 500 tokens together, 40 + 44 experts of which the
  * busier ranks have 25 + 25. */

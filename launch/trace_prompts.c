@@ -5,6 +5,7 @@
 #include "base/rng.h"
 #include "engine/modelled.h"
 #include "launch/command.h"
+#include "roles/job.h"
 #include "routing/trace.h"
 
 #include <argp.h>
@@ -91,6 +92,7 @@ static char *make_separator(const akin_trace_record_t *records, uint64_t n)
 typedef struct prompts {
     const options_t *o;
     akin_model_config_t model;
+    char name[256]; /* that a job of it goes by */
     const akin_trace_record_t *records;
     uint32_t n_records;
     char *separator;  /* between an id and how often its record has come */
@@ -131,18 +133,6 @@ static int find_name(prompts_t *p, uint64_t request)
     return 0;
 }
 
-/* The name that a job gives its model: the last part of the path. */
-static json_t *served_name(const char *path)
-{
-    size_t end = strlen(path);
-    while (end > 1 && path[end - 1] == '/')
-        end--;
-    size_t begin = end;
-    while (begin > 0 && path[begin - 1] != '/')
-        begin--;
-    return json_stringn(path + begin, end - begin);
-}
-
 static json_t *line_of(const prompts_t *p, uint64_t request)
 {
     const akin_trace_record_t *record = &p->records[request % p->n_records];
@@ -154,8 +144,8 @@ static json_t *line_of(const prompts_t *p, uint64_t request)
     for (uint32_t i = 0; i < record->n_prompt; i++)
         (void)json_array_append_new(prompt, json_integer(p->tokens[i]));
     json_t *body = json_pack(
-        "{s:o, s:o, s:I, s:i}", "model", served_name(p->o->model_dir), "prompt",
-        prompt, "max_tokens", (json_int_t)(record->n_tokens - record->n_prompt),
+        "{s:o, s:o, s:I, s:i}", "model", json_string(p->name), "prompt", prompt,
+        "max_tokens", (json_int_t)(record->n_tokens - record->n_prompt),
         "temperature", 0);
     if (record->domain[0] != '\0')
         (void)json_object_set_new(body, "metadata",
@@ -229,6 +219,7 @@ static akin_status_t prepare(prompts_t *p, const akin_trace_t *trace,
     if (p->model.vocab_size <= p->model.n_eos_ids)
         return akin_error_set(err, AKIN_ERR_INVALID,
                               "%s: all tokens end a text", p->o->model_dir);
+    akin_job_served_name("", p->o->model_dir, p->name, sizeof(p->name));
     p->records = akin_trace_records(trace, &p->n_records);
     p->separator = make_separator(p->records, p->n_records);
     p->tokens = calloc(AKIN_MODELLED_MAX_POSITIONS, sizeof(*p->tokens));

@@ -3,6 +3,7 @@
 
 #include "routing/policy.h"
 
+#include <stdio.h>
 #include <string.h>
 
 static uint32_t u32(const akin_config_t *config, const char *key)
@@ -217,6 +218,22 @@ akin_status_t akin_job_read(const akin_config_t *config, akin_job_t *job_p,
         return status;
     *job_p = job;
     return AKIN_OK;
+}
+
+void akin_job_served_name(const char *name, const char *path, char *out,
+                          size_t bytes)
+{
+    size_t n = strlen(name);
+    if (n == 0) {
+        n = strlen(path);
+        while (n > 1 && path[n - 1] == '/')
+            n--;
+        name = path + n;
+        while (name > path && name[-1] != '/')
+            name--;
+        n -= (size_t)(name - path);
+    }
+    (void)snprintf(out, bytes, "%.*s", (int)n, name);
 }
 
 uint32_t akin_job_n_prefill_ranks(const akin_job_t *job)

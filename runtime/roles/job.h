@@ -120,6 +120,16 @@ typedef struct akin_job {
 akin_status_t akin_job_read(const akin_config_t *config, akin_job_t *job_p,
                             akin_error_t *err) AKIN_MUST_CHECK;
 
+/**
+ * The name that answers carry and requests may name.
+ *
+ * \param[in]  name  of model.name; "": the last part of the path.
+ * \param[in]  path  of model.path.
+ * \param[out] out   [bytes] cut there, NUL-terminated.
+ */
+void akin_job_served_name(const char *name, const char *path, char *out,
+                          size_t bytes);
+
 typedef enum akin_job_role {
     AKIN_JOB_ROUTER,
     AKIN_JOB_PREFILL,

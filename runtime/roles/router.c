@@ -49,26 +49,6 @@ void akin_router_catch_signals(void)
     (void)sigaction(SIGUSR1, &action, NULL);
 }
 
-/* The served name: as configured, or the last part of the model's path. */
-static void set_model_name(akin_router_t *r)
-{
-    const akin_job_t *job = r->params.job;
-    const char *name = job->model_name;
-    size_t bytes = strlen(name);
-    if (bytes == 0) {
-        const char *path = job->model_path;
-        bytes = strlen(path);
-        while (bytes > 1 && path[bytes - 1] == '/')
-            bytes--;
-        name = path + bytes;
-        while (name > path && name[-1] != '/')
-            name--;
-        bytes -= (size_t)(name - path);
-    }
-    (void)snprintf(r->model_name, sizeof(r->model_name), "%.*s", (int)bytes,
-                   name);
-}
-
 static akin_status_t create_routing(akin_router_t *r, akin_error_t *err)
 {
     const akin_job_t *job = r->params.job;
@@ -145,7 +125,8 @@ akin_status_t akin_router_create(const akin_router_params_t *params,
     if (r == NULL)
         return akin_error_set(err, AKIN_ERR_NOMEM, "out of memory");
     r->params = *params;
-    set_model_name(r);
+    akin_job_served_name(r->params.job->model_name, r->params.job->model_path,
+                         r->model_name, sizeof(r->model_name));
     akin_status_t status = create_routing(r, err);
     if (status == AKIN_OK)
         status = create_workers(r);
